@@ -6,7 +6,6 @@ export { commandIn } from "./admission/commands.js";
 export { type MinimumBoundary, minimumBoundarySchema } from "./admission/minimum-boundary.js";
 export type { RunOptions } from "./admission/run-options.js";
 export { isPattern } from "./call/permission/pattern.js";
-export { readAnswer } from "./call/values/answer.js";
 export type {
   AnswerLedger,
   KnownOutcome,
@@ -14,8 +13,8 @@ export type {
   LedgerEntry,
   QuestionName,
   Settlement,
-} from "./call/values/answer-ledger.js";
-export { maxOutcomeCharacters } from "./call/values/answer-ledger.js";
+} from "./call/values/answer.js";
+export { maxOutcomeCharacters, readAnswer } from "./call/values/answer.js";
 export { coalesced } from "./events/coalesced.js";
 export { notifyLost, notifyPosted, notifyServing } from "./events/observers.js";
 export { Redactor } from "./events/redaction/redactor.js";

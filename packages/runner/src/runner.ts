@@ -1,4 +1,3 @@
-import type { Registry } from "@ambit/core";
 import {
   AtCapacity,
   NotFound,
@@ -7,10 +6,19 @@ import {
   PluginBrokeContract,
   type PluginOffer,
   pluginReturns,
+  type Registry,
   RequestInvalid,
   RunCancelled,
+  SnapshotFailed,
 } from "@ambit/core";
-import { type Failure, type Issue, idOfRun, projectOf, runKey } from "@ambit/core/contract";
+import {
+  type Failure,
+  type Issue,
+  idOfRun,
+  projectOf,
+  runKey,
+  type SnapshotInfo,
+} from "@ambit/core/contract";
 import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type AdmittedRun, admit } from "./admission/admission.js";
@@ -20,13 +28,13 @@ import type { RunOptions } from "./admission/run-options.js";
 import { RunnersLedger } from "./call/ask/remembered-answers.js";
 import { hasStoredAnswer } from "./call/ask/request-answers.js";
 import { ArgumentsChecker } from "./call/tools/arguments/checker.js";
-import type { AnswerLedger } from "./call/values/answer-ledger.js";
+import type { AnswerLedger } from "./call/values/answer.js";
 import { composeRun, composeRunner } from "./compose.js";
 import { closeActors, notifyRefused, type RefusedRequest } from "./events/observers.js";
-import { freeMemory } from "./lifetime/memory/free-memory.js";
-import { defaultMemoryMb, MemoryGuard } from "./lifetime/memory/memory-guard.js";
+import { defaultMemoryMb, freeMemory, MemoryGuard } from "./lifetime/memory/memory-guard.js";
 import { callPlugin } from "./lifetime/plugin-error.js";
 import { SessionSpending } from "./model/session-spending.js";
+import type { WorkspaceService } from "./operator.js";
 import { askedIn, type RequestedTelemetry } from "./parse/callers-trace.js";
 import { pathBeyondDepth, tooDeep } from "./parse/depth.js";
 import { actorsInDoubt } from "./run/doubt.js";
@@ -37,7 +45,6 @@ import type { SessionHolding, SessionKeeper } from "./session/session-keeper.js"
 import type { SessionName } from "./session/session-name.js";
 import { Sessions } from "./session/sessions.js";
 import { discardSession } from "./session/take-over.js";
-import { takeSnapshot } from "./session/take-snapshot.js";
 import { tokens } from "./tokens.js";
 
 /** One of the slots for concurrent runs. Released when the run's records have ended, or by `release`. */
@@ -351,4 +358,24 @@ export class Runner {
     });
     return run;
   }
+}
+
+/**
+ * Keeps a copy of an idle session's workspace, home and conversation. Undefined if there is none of that name here.
+ * @throws SessionInUse, SnapshotFailed, StoreFailed; the signal's reason
+ */
+async function takeSnapshot(
+  sessions: Pick<Sessions, "using">,
+  workspaces: WorkspaceService | undefined,
+  { session, project }: SessionName,
+  signal: AbortSignal,
+): Promise<SnapshotInfo | undefined> {
+  const snapshots = workspaces?.snapshots;
+  if (snapshots?.isKept !== true)
+    throw new SnapshotFailed(
+      "Snapshots can't be kept here: add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins.",
+    );
+  return sessions.using(session, project, ({ asSource, state }) =>
+    snapshots.take({ ...asSource, session, project }, state, signal),
+  );
 }

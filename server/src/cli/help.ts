@@ -1,3 +1,5 @@
+import type { Command } from "commander";
+
 /** What `ambit --help` says after the commands. */
 export const help = `
 Results go to stdout, logs to stderr.
@@ -27,3 +29,21 @@ Environment:
   AMBIT_WEBHOOK_SECRET     signs webhooks: "whsec_" and 24 to 64 random bytes in base64
   AMBIT_DENY_PERMISSIONS   tools that no request can allow: "true", or comma-separated patterns
   AMBIT_LOG_LEVEL          debug, info, warn, error or silent`;
+
+/** `ambit help agents install`: commander's own says nothing about a command that isn't there, and knows none below another. */
+export function addHelpCommand(program: Command): void {
+  program
+    .helpCommand(false)
+    .command("help [command...]")
+    .description("display help for a command")
+    .action((names: readonly string[] = []) => {
+      let found = program;
+      for (const name of names) {
+        const inner = found.commands.find((one) => one.name() === name);
+        if (inner === undefined)
+          program.error(`error: unknown command '${names.join(" ")}'`, { code: "commander.unknownCommand" });
+        found = inner;
+      }
+      found.help();
+    });
+}

@@ -6,8 +6,7 @@ import { fixYoungHeapSize } from "../young-heap.js";
 import { isClosedPipe } from "./closed-pipe.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes } from "./exit-codes.js";
-import { help } from "./help.js";
-import { addHelpCommand } from "./help-command.js";
+import { addHelpCommand, help } from "./help.js";
 import { type PluginKind, pluginKinds } from "./plugin-kinds.js";
 
 /** Each command is imported when it is called, so that its dependencies don't slow the others. */

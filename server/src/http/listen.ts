@@ -1,6 +1,7 @@
+import { randomUUID } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { Server as Listener } from "node:net";
-import { codeOf, type Log } from "@ambit/core";
+import { codeOf, type Log, StoreFailed } from "@ambit/core";
 import { openFilesLimit } from "@ambit/egress/open-files";
 import { pacedListener } from "@ambit/egress/paced-connection";
 import { notifyServing } from "@ambit/runner";
@@ -18,13 +19,14 @@ import { operatorAccess } from "./caller/operator-access.js";
 import { cantListen } from "./connections/cant-listen.js";
 import { Connections } from "./connections/connections.js";
 import { healthConnections, sharesOf } from "./connections/shares.js";
+import type { ServerState } from "./health/answers.js";
 import { HealthListener } from "./health/health-listener.js";
-import { Lifecycle } from "./lifecycle.js";
+import { Readiness } from "./health/readiness.js";
 import { stateOf } from "./metrics.js";
 import { UnreadTexts } from "./response/unread.js";
 import { Readers } from "./runs/readers.js";
 import { serveRuns } from "./serve-runs.js";
-import type { OperatorAccess } from "./server-context.js";
+import type { OperatorAccess, ServedRuns } from "./server-context.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
 const closeGraceMs = 2_000;
@@ -277,4 +279,47 @@ async function drain(server: Server, listener: Listener, drainRuns: () => Promis
   server.close();
   clearInterval(idle);
   clearTimeout(closeGrace);
+}
+
+/** How far the start or the end of a server has come. */
+class Lifecycle {
+  /** Settles when the store is open, if one is loaded, or can't be opened. */
+  readonly opening = Promise.withResolvers<ServedRuns>();
+  readonly replicaId: string;
+  readonly readiness: Readiness;
+  /** Whether the server is shutting down: it takes no new runs. */
+  isDraining = false;
+  /** Whether this host isn't being probed yet, but will be. */
+  waitsToProbe = true;
+
+  constructor(readonly ambit: Pick<Ambit, "settings" | "registry" | "log">) {
+    // Those that need it await it.
+    this.opening.promise.catch(() => undefined);
+    this.replicaId = ambit.settings.server.replicaId ?? randomUUID();
+    this.readiness = new Readiness({
+      served: () => this.served(),
+      log: ambit.log,
+      isDraining: () => this.isDraining,
+    });
+  }
+
+  /** @throws StoreFailed when it can't be opened */
+  async served(): Promise<ServedRuns> {
+    try {
+      return await this.opening.promise;
+    } catch (cause) {
+      throw new StoreFailed("The store can't be opened: the runner's log has the cause.", { cause });
+    }
+  }
+
+  /** Whether this host is being probed, or soon will be. */
+  get probing(): boolean {
+    return this.waitsToProbe || this.ambit.registry.probing;
+  }
+
+  /** What the server says of itself. */
+  async state(): Promise<ServerState> {
+    const ready = await this.readiness.look();
+    return { probing: this.probing, replicaId: this.replicaId, ready };
+  }
 }

@@ -1,7 +1,6 @@
-import { limits } from "@ambit/core";
+import { limits, projectOf, type Registry, RequestInvalid } from "@ambit/core";
 import { type JsonObject, type RunRequestSchema, runRequestSchema } from "@ambit/core/contract";
 import { planResponse } from "../plan-response.js";
-import { subscriptionStatus } from "../subscription-status.js";
 import { requireOperator } from "./caller/admit-caller.js";
 import { callerOptions } from "./caller/caller-options.js";
 import { healthAnswer, readyAnswer } from "./health/answers.js";
@@ -13,9 +12,12 @@ import { send } from "./response/send.js";
 import { body, failed, failedResponse, jsonResponse, reference, retryAfter } from "./route/responses.js";
 import { streaming } from "./route/route.js";
 import { runOperation } from "./route/run-operation.js";
+import { validBody } from "./route/valid-body.js";
+import { type EndedResponse, killRequestSchema, type SubscriptionStatus } from "./route-schemas.js";
 import { handleRun } from "./run-route.js";
+import { callersProjects } from "./runs/projects.js";
 import { storedRoutes } from "./runs/routes.js";
-import { handleKill } from "./session-routes.js";
+import type { Exchange, ServerContext } from "./server-context.js";
 import { snapshotRoutes } from "./snapshots/routes.js";
 
 /** Every route of the server. */
@@ -195,4 +197,48 @@ export const routes: readonly HttpRoute[] = [
  */
 export function openApiDocument(version: string, request: RunRequestSchema = runRequestSchema): JsonObject {
   return documentOf(routes, version, request);
+}
+
+/** The response of `GET /subscription-status`. Waits for no probe, since callers request it while a page loads. */
+function subscriptionStatus(registry: Registry): SubscriptionStatus {
+  const further = registry.dialects.flatMap(({ harnesses = {} }) => Object.entries(harnesses));
+  const names = registry
+    .knownCandidates()
+    .harnesses.flatMap(({ actor: { id, aliases } }) => [
+      id,
+      ...aliases,
+      ...further.flatMap(([name, meant]) => (meant === id ? [name] : [])),
+    ]);
+  return {
+    version: 1,
+    harnesses: Object.fromEntries(names.map((name) => [name, { state: "not_configured" as const }])),
+  };
+}
+
+/** Bytes of the body, which holds two short names. */
+const killLimit = 16 * 1024;
+
+/** `POST /kill`: ends a session, and the run that uses it. Ending it twice isn't an error; the response says so. */
+async function handleKill({ runner, log, bodies }: ServerContext, { incoming }: Exchange): Promise<Response> {
+  const { sessionId, projectId } = validBody(killRequestSchema, await bodies.json(incoming, killLimit));
+  const own = callersProjects(incoming);
+  if (own !== "all" && (projectId ?? own) !== own) {
+    const message = "is not the project of this token: leave it out";
+    throw new RequestInvalid([{ path: "projectId", message }]);
+  }
+  const project = own === "all" ? (projectId ?? undefined) : own;
+  const ended = await runner.endSession(sessionId, project);
+  const message = ended ? undefined : nothingEnded(sessionId, projectId, own !== "all");
+  if (message !== undefined) log.info({ sessionId, projectId }, "there was no session to end");
+  return json(200, { ok: true, ended, message } satisfies EndedResponse);
+}
+
+function nothingEnded(sessionId: string, projectId: string | null | undefined, isTenant: boolean): string {
+  const session = JSON.stringify(sessionId);
+  if (isTenant) return `There is no session ${session}: it has ended already, or never began.`;
+  const fix =
+    "send the projectId of its runs (their projectId, or else their runContext.project.id), unless it has ended already";
+  if (projectOf({ projectId: projectId ?? undefined }) === undefined)
+    return `There is no session ${session} without a project: ${fix}.`;
+  return `There is no session ${session} of the project ${JSON.stringify(projectId)}: ${fix}.`;
 }

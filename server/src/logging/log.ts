@@ -1,10 +1,10 @@
-import type { Log } from "@ambit/core";
+import { isJsonObject, type Log, runRequestSchema, schemaFields, suggestsSecret } from "@ambit/core";
+import colors from "picocolors";
 import { pino } from "pino";
-import type { LogLevel } from "../configuration/schema.js";
+import { configurationSchema, type LogLevel } from "../configuration/schema.js";
 import type { LineCopies } from "./line-copies.js";
-import { readableLines } from "./readable-lines.js";
+import { printableLine } from "./printable.js";
 import type { LogRedaction } from "./redaction.js";
-import { withoutSecrets } from "./secret-fields.js";
 
 /** The runner's log on stderr: JSON lines, or readable ones at a terminal. */
 export function openLog(level: LogLevel, redaction: LogRedaction, copies: LineCopies): Log {
@@ -31,4 +31,53 @@ export function openLog(level: LogLevel, redaction: LogRedaction, copies: LineCo
   // Written synchronously: the last lines before an exit matter most.
   if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: true }));
   return pino(options, readableLines(process.stderr));
+}
+
+/** Levels of objects in an entry's fields. What is deeper was not made by the runner; it is searched by value. */
+const maxLevels = 4;
+
+/** Names of fields that hold a secret as a whole: of a URL only parts do, which are searched by value. */
+const secretNames = new Set(
+  [runRequestSchema, configurationSchema]
+    .flatMap((schema) => schemaFields(schema))
+    .flatMap(({ name, kind }) => (kind === undefined || kind === "url" || kind === "address" ? [] : [name])),
+);
+
+/** An entry's fields without those that always hold a secret. `LogRedaction` finds secrets that are known by value. Pure. */
+export function withoutSecrets(fields: object, levels = maxLevels): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => {
+      if (secretNames.has(name) || suggestsSecret(name)) return [name, "[redacted]"];
+      const isOfFields = isJsonObject(value) && !(value instanceof Error) && levels > 1;
+      return [name, isOfFields ? withoutSecrets(value, levels - 1) : value];
+    }),
+  );
+}
+
+const levelColors: Readonly<Record<string, (text: string) => string>> = {
+  debug: colors.dim,
+  info: colors.cyan,
+  warn: colors.yellow,
+  error: colors.red,
+};
+
+/** Converts the log's JSON lines into readable ones: `12:00:01 warn a probe failed actor=local`. */
+function readableLines(output: { write(text: string): unknown }): { write(line: string): void } {
+  return { write: (line) => void output.write(`${readableLine(line)}\n`) };
+}
+
+export function readableLine(line: string): string {
+  const record: unknown = JSON.parse(line);
+  if (!isJsonObject(record)) return printableLine(line.trimEnd());
+  const { time, level, msg, ...fields } = record;
+  const color = levelColors[String(level)] ?? colors.white;
+  const rest = Object.entries(fields).map(([key, value]) => `${colors.dim(`${key}=`)}${shown(value)}`);
+  return [String(time).slice(11, 19), color(String(level)), printableLine(String(msg)), ...rest].join(" ");
+}
+
+function shown(value: unknown): string {
+  if (isJsonObject(value) && typeof value.message === "string") {
+    return printableLine(`${String(value.type)}: ${value.message}`);
+  }
+  return printableLine(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 }

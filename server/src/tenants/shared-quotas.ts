@@ -2,7 +2,6 @@ import { AtCapacity } from "@ambit/core";
 import type { RecordedRuns } from "@ambit/durable";
 import type { RunQuota } from "@ambit/durable/store";
 import type { Caller } from "./caller.js";
-import { waitFor } from "./quota-wait.js";
 import type { Tenant } from "./schema.js";
 
 /** Tiers of preference among projects in one search of the queue. */
@@ -88,4 +87,32 @@ export class SharedQuotas {
       [...full, ...able.filter(({ running }) => running > level)].map(({ project }) => project),
     );
   }
+}
+
+/** A project's usage of its quotas. */
+interface QuotaUsage {
+  /** Runs in progress. */
+  readonly running: number;
+  /** Runs that began within the last 60 seconds. */
+  readonly begun: number;
+  /** Milliseconds until the first of those runs is 60 seconds old. */
+  readonly minuteLeftMs: number;
+  /** US dollars on this day (UTC). */
+  readonly usd: number;
+  /** Milliseconds until that day ends. */
+  readonly dayLeftMs: number;
+}
+
+/** Which quota is used up, and when a run may succeed. Undefined: there is room for one. Pure. */
+function waitFor(
+  { running, begun, minuteLeftMs, usd, dayLeftMs }: QuotaUsage,
+  { concurrentRuns, runsPerMinute, usdPerDay }: Tenant["limits"],
+): { readonly why: string; readonly ms: number } | undefined {
+  if (usdPerDay !== undefined && usd >= usdPerDay)
+    return { why: `${usdPerDay} US dollars a day`, ms: dayLeftMs };
+  if (runsPerMinute !== undefined && begun >= runsPerMinute)
+    return { why: `${runsPerMinute} runs a minute`, ms: minuteLeftMs };
+  if (concurrentRuns !== undefined && running >= concurrentRuns)
+    return { why: `${concurrentRuns} concurrent runs`, ms: 1_000 };
+  return undefined;
 }

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { printable } from "../../src/logging/printable.js";
-import { readableLine } from "../../src/logging/readable-lines.js";
+import { readableLine, withoutSecrets } from "../../src/logging/log.js";
 import { LogRedaction } from "../../src/logging/redaction.js";
-import { withoutSecrets } from "../../src/logging/secret-fields.js";
 
 describe("LogRedaction", () => {
   it("redacts secrets in lines, as they are and as in JSON, until they are revealed", () => {

@@ -1,4 +1,3 @@
-import type { Registry } from "@ambit/core";
 import {
   type AcceptedPlan,
   BoundaryRefused,
@@ -12,9 +11,10 @@ import {
   type Plan,
   planRun,
   pluginReturns,
+  type Registry,
   RequestInvalid,
 } from "@ambit/core";
-import type { Issue, RunRequest, Warning, Webhook } from "@ambit/core/contract";
+import { type Issue, projectOf, type RunRequest, type Warning, type Webhook } from "@ambit/core/contract";
 import type { Dialect, Harness, RequestedCommand, ToolPolicy } from "@ambit/core/plugin";
 import {
   classesNotAllowed,
@@ -28,6 +28,7 @@ import { isPattern } from "../call/permission/pattern.js";
 import { secretsOf, tooManySecrets } from "../events/redaction/secrets.js";
 import {
   type CredentialRefreshService,
+  noCredentialRefresh,
   noPreviews,
   noWorkspaces,
   type PermissionCeiling,
@@ -38,7 +39,6 @@ import { inCallersTrace } from "../parse/callers-trace.js";
 import { type ContractSettings, parseRunRequest } from "../parse/parse.js";
 import { promptOf } from "../parse/prompt.js";
 import { ToolPolicies } from "../tool-policies.js";
-import { issuesOfWebhook, refreshIssues } from "./callback-issues.js";
 import {
   type CallerRules,
   candidatesFor,
@@ -323,3 +323,35 @@ async function promptIssues(
   if ((await hasStoredAnswer?.(request)) === true) return [];
   return [{ path: "messages", message: "No user message to send (prompt/messages empty)." }];
 }
+
+/** The callbacks for new values of credentials that can't be made from here. */
+function refreshIssues(
+  { credentials }: RunRequest,
+  service: CredentialRefreshService = noCredentialRefresh,
+): readonly Issue[] {
+  return credentials.flatMap(({ refresh }, index) => {
+    const reason = refresh === undefined ? undefined : service.whyRefused(new URL(refresh.url));
+    const path = `credentials[${index}].refresh.url`;
+    return reason === undefined ? [] : [{ path, message: `is refused: ${reason}` }];
+  });
+}
+
+/** The webhook that can't be sent from here. */
+function issuesOfWebhook(
+  request: RunRequest,
+  issuesOf: (webhook: Webhook, project: string | undefined) => readonly Issue[] = sendsNone,
+): Issue[] {
+  const { webhook } = request;
+  if (webhook === undefined) return [];
+  return issuesOf(webhook, projectOf(request)).map(({ path, message }) => ({
+    path: path === "" ? "webhook" : `webhook.${path}`,
+    message,
+  }));
+}
+
+const sendsNone = (): readonly Issue[] => [
+  {
+    path: "",
+    message: "can't be sent from here: send the request to a server (`ambit serve`) that has a store",
+  },
+];

@@ -5,11 +5,15 @@ import type { Question } from "./ask/question.js";
 import type { CallPermissions } from "./permission/permissions.js";
 import type { ApprovedCalls } from "./reports/approved-calls.js";
 import type { RunTools } from "./tools/run-tools.js";
-import { approvalIn, type InteractionKind, type UserAnswer } from "./values/answer.js";
-import type { KnownOutcome } from "./values/answer-ledger.js";
-import type { AnswerUse } from "./values/answer-use.js";
+import {
+  type AnswerUse,
+  approvalIn,
+  type InteractionKind,
+  type KnownOutcome,
+  type UserAnswer,
+} from "./values/answer.js";
 import type { Call, CallSubject } from "./values/call.js";
-import { comparable } from "./values/same-arguments.js";
+import { comparable } from "./values/input-digest.js";
 
 export type CallDecision =
   /** `use`: of the user's answer that allows it, which is claimed. */

@@ -10,7 +10,7 @@ import type {
   TraceContext,
   TracedCall,
 } from "@ambit/core/plugin";
-import { remoteSpan, traceparentOf } from "../parse/trace-context.js";
+import { remoteSpan, traceparentOf } from "../parse/callers-trace.js";
 import type { PlannedRun } from "../tokens.js";
 import type { RunLogger } from "./run-logger.js";
 

@@ -2,6 +2,7 @@ import {
   type AcceptedPlan,
   type AmbitError,
   type AtCapacity,
+  cancelledByCaller,
   type PluginBrokeContract,
   RunCancelled,
   toAmbitError,
@@ -26,15 +27,11 @@ import { AgentStarter, dismiss } from "../session/agent/start-agent.js";
 import { limitsHint, memoryWarning } from "../session/agent/tight-limits.js";
 import { forgotten, userMessagesAfter } from "../session/history.js";
 import { composePrompt, hasHistory } from "../session/prompt.js";
-import type { Session } from "../session/session.js";
+import { type Session, whyUnsound } from "../session/session.js";
 import { type BorrowingRun, type Loan, Sessions } from "../session/sessions.js";
-import { whyUnsound } from "../session/soundness.js";
 import type { StartedAgent } from "../session/started-agent.js";
-import { fillWorkspace } from "../session/workspace-files.js";
 import { type PlannedRun, tokens } from "../tokens.js";
 import { AgentTurn } from "./agent-turn.js";
-import { announcements } from "./announcement.js";
-import { logFailure } from "./log-failure.js";
 import { conclude, stopReasonOf } from "./outcome.js";
 import {
   advanceRun,
@@ -48,7 +45,7 @@ import {
   startingIn,
   type TurnEnd,
 } from "./run-state.js";
-import { WorkspaceFilling } from "./workspace-filling.js";
+import { fillWorkspace, WorkspaceFilling } from "./workspace-filling.js";
 import { WorkspaceOutputs } from "./workspace-outputs.js";
 
 /** One run of an admitted request: steps 3 to 7. Steps 1 and 2, parse and plan, are `admit`'s. */
@@ -363,4 +360,31 @@ export class Run {
     logFailure(this.log, this.id, failure);
     return before?.how === "failed" ? before : { how: "failed", failure };
   }
+}
+
+/** The run's first events: the id of its turn, if it is one of a session, and what was chosen for it. Pure. */
+function announcements(
+  runId: string,
+  { sessionId, turnId = runId }: RunRequest,
+  { harness, sandbox }: AcceptedPlan,
+): readonly AgentEvent[] {
+  const data = {
+    runId,
+    harness: harness.actor.id,
+    sandbox: sandbox.actor.name,
+    sessionId,
+  };
+  const run = { type: "data", name: "run", data, transient: true } as const;
+  return sessionId === undefined ? [run] : [run, { type: "turn", turnId }];
+}
+
+/**
+ * Logs why a run ended early. Stack and causes are logged only for what an operator may have to fix: a caller that
+ * disconnected, a kill or a busy session isn't a fault.
+ */
+function logFailure(log: Log, runId: string, error: AmbitError): void {
+  const fields = { runId, code: error.code };
+  if (cancelledByCaller(error)) log.info({ ...fields, reason: error.message }, "the run was cancelled");
+  else if (error.status < 500) log.info({ ...fields, reason: error.message }, "the run was ended");
+  else log.warn({ ...fields, error }, "the run failed");
 }

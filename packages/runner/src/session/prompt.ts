@@ -1,5 +1,5 @@
 import type { ContentBlock, Message, RunRequest } from "@ambit/core/contract";
-import { looksIssued } from "../call/values/issued-id.js";
+import { looksIssued } from "../call/values/unsettled.js";
 import { historyOf, messageText, type Prompt, promptOf } from "../parse/prompt.js";
 
 /** Length of the earlier conversation that is replayed to an agent that doesn't remember it. */

@@ -1,9 +1,13 @@
 import { createHash, randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import {
   type AcceptedPlan,
+  type AmbitError,
   inOffer,
   messageOf,
   offerTitle,
+  offerUnderWay,
+  ofOffer,
   outsideOffers,
   PluginBrokeContract,
   type PluginOffer,
@@ -12,21 +16,24 @@ import {
   type SandboxFailed,
 } from "@ambit/core";
 import type {
+  Command,
   ConnectionDecision,
+  FetchHandler,
   HiddenCredential,
   Log,
   PreparedAgent,
+  Process,
   Sandbox,
   Scope,
 } from "@ambit/core/plugin";
 import { canonicalJson } from "../canonical-json.js";
-import { unlessAborted } from "../lifetime/linked-abort.js";
+import { settlesWithin, unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope } from "../lifetime/scope.js";
 import type { Preview, SandboxOfSession, SessionState } from "../operator.js";
 import { type CountedDecision, DecidedBetween } from "./decided-between.js";
 import type { UserMessages } from "./history.js";
-import { LiveProcesses } from "./live-processes.js";
+import { lostBecause } from "./lost-files.js";
 import type { RefreshedFor } from "./secrets/ask-for-value.js";
 import { refresherOf, type SessionRefresh } from "./secrets/refresher.js";
 import { SessionSecrets } from "./secrets/session-secrets.js";
@@ -392,4 +399,100 @@ export function sessionFingerprintOf(plan: AcceptedPlan): string {
       .update(canonicalJson([...hidden]))
       .digest("base64url"),
   });
+}
+
+/** The live processes that were spawned in a sandbox, without their children. */
+class LiveProcesses {
+  readonly #live = new Set<Process>();
+  /** Those that are being started. */
+  readonly #starting = new Set<Promise<unknown>>();
+
+  get count(): number {
+    return this.#live.size;
+  }
+
+  /**
+   * Wraps the sandbox so that its processes are known, and that what its methods start is its backend's, even if another
+   * plugin calls them.
+   */
+  of(sandbox: Sandbox, backend: PluginOffer): Sandbox {
+    const spawn = async (command: Command) => {
+      const starting = inOffer(backend, () => sandbox.spawn(command));
+      this.#starting.add(starting);
+      try {
+        const process = await starting;
+        this.#live.add(process);
+        const forget = () => this.#live.delete(process);
+        process.exit.then(forget, forget);
+        return process;
+      } finally {
+        this.#starting.delete(starting);
+      }
+    };
+    const expose = (handler: FetchHandler) => {
+      const owner = offerUnderWay();
+      const within = <Result>(call: () => Result) =>
+        owner === undefined ? outsideOffers(call) : inOffer(owner, call);
+      return inOffer(backend, () => sandbox.expose((request) => within(() => handler(request))));
+    };
+    return ofOffer(backend, sandbox, { spawn, expose });
+  }
+
+  /** Ends all of them, with what they started. Never rejects. @returns whether none is left within that time */
+  async end(limitMs: number): Promise<boolean> {
+    const ended = async () => {
+      await Promise.allSettled(this.#starting);
+      await Promise.allSettled([...this.#live].map((process) => Promise.all([process.kill(), process.exit])));
+    };
+    return (await settlesWithin(ended(), limitMs)) && this.count === 0;
+  }
+}
+
+/** `PATH` of a sandbox without an image. */
+const usualPath = "/usr/local/bin:/usr/bin:/bin";
+
+/**
+ * Whether the next run may have a session's sandbox. It is unsound when it reported a failure, when its processes can't be
+ * ended, or when nothing can be started in it any more; how the run ended doesn't matter otherwise. Never rejects.
+ *
+ * @param failure of the run that had it.
+ * @returns why it is unsound; undefined for a sound one
+ */
+export async function whyUnsound(
+  session: Session,
+  failure: AmbitError | undefined,
+  limitMs: number,
+): Promise<string | undefined> {
+  if (session.failure !== undefined) return lostBecause.failed(session.failure);
+  if (session.isClosed) return "its server ended it";
+  // The processes of a kept agent go on.
+  if (session.agent === undefined && !(await session.processes.end(limitMs)))
+    return "processes in its sandbox could not be ended";
+  if (failure?.code !== "sandbox_failed") return undefined;
+  return await whyNothingStarts(session, limitMs);
+}
+
+/** The failure may be of another sandbox, such as git's, or of one call. */
+async function whyNothingStarts({ sandbox }: Session, limitMs: number): Promise<string | undefined> {
+  const given = new AbortController();
+  const tried = async () => {
+    const started = await sandbox.spawn({
+      argv: ["true"],
+      env: { PATH: sandbox.image?.searchPath ?? usualPath },
+      role: "agent",
+      signal: given.signal,
+    });
+    await started.exit;
+    return undefined;
+  };
+  const late = delay(limitMs, "nothing started in its sandbox in time", { signal: given.signal });
+  try {
+    return await Promise.race([
+      tried().catch((error: unknown) => `nothing can be started in its sandbox: ${messageOf(error)}`),
+      late,
+    ]);
+  } finally {
+    given.abort();
+    await late.catch(() => undefined);
+  }
 }

@@ -1,5 +1,13 @@
-import type { AcceptedPlan } from "@ambit/core";
-import { messageOf, NotFound, RequestInvalid, RunCancelled, SessionInUse, SnapshotFailed } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  AtCapacity,
+  messageOf,
+  NotFound,
+  RequestInvalid,
+  RunCancelled,
+  SessionInUse,
+  SnapshotFailed,
+} from "@ambit/core";
 import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
@@ -9,7 +17,6 @@ import type { CredentialRefreshService, HideSecrets, SessionState } from "../ope
 import { type RunnerServices, tokens } from "../tokens.js";
 import { LostFiles, lostBecause, lostWarning } from "./lost-files.js";
 import { neededBy, nextSandbox, unwritable, whyWithoutHome } from "./next-sandbox.js";
-import { evictedFor, requireRoomFor } from "./room.js";
 import { type Borrower, openSession, Session, sessionFingerprintOf } from "./session.js";
 import {
   lostSessionSchema,
@@ -617,4 +624,38 @@ function cannotMove(why: string, cause?: unknown): SnapshotFailed {
 
 function homeWarning(why: string): string {
   return `is a session that goes on in a new sandbox, with its workspace and without the home of its agent: ${why}`;
+}
+
+type SessionLimits = Pick<RunLimits, "sessions" | "sessionsPerProject">;
+
+/**
+ * Called before a session is opened. Its project's own sessions may make room for it, those of others never.
+ *
+ * @param kept the keys of the sessions between their runs.
+ * @throws AtCapacity
+ */
+function requireRoomFor(key: string, kept: readonly string[], { sessions }: SessionLimits): void {
+  if (sessions === 0 || kept.length < sessions || kept.includes(key)) return;
+  if (kept.some(isOfProjectOf(key))) return;
+  throw new AtCapacity(
+    `Runner at capacity (${sessions} sessions are kept): end a session that is no longer needed, or send the run without a sessionId.`,
+  );
+}
+
+/**
+ * The sessions to end when this one is kept: of its project, the least recently used first. Where its project has no
+ * other, all stay: there are never more than `sessions` and one for each concurrent run.
+ *
+ * @param kept the keys of the sessions between their runs with this one, the least recently used first.
+ */
+function evictedFor(key: string, kept: readonly string[], limits: SessionLimits): readonly string[] {
+  const { sessions, sessionsPerProject = sessions } = limits;
+  const others = kept.filter((one) => one !== key && isOfProjectOf(key)(one));
+  const surplus = Math.max(kept.length - sessions, others.length + 1 - sessionsPerProject);
+  return others.slice(0, Math.max(0, surplus));
+}
+
+function isOfProjectOf(key: string): (other: string) => boolean {
+  const { project } = nameOf(key);
+  return (other) => nameOf(other).project === project;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { maxWarnings, Warnings } from "../../src/events/warnings.js";
+import { maxWarnings, Warnings } from "../../src/events/run-events.js";
 
 test("the same warning appears once", () => {
   const warnings = new Warnings([{ path: "a", message: "has no effect" }]);

@@ -1,7 +1,8 @@
-import { realpath, stat } from "node:fs/promises";
+import { open, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type AgentEventOf, messageOf, type RunResult } from "@ambit/core";
 import type { Message } from "@ambit/core/contract";
+import { codeOf } from "@ambit/core/plugin";
 import type { LocalEntry } from "@ambit/workspace";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { printableLine } from "../../logging/printable.js";
@@ -18,7 +19,6 @@ import { type ByHandOptions, requestByHand, withoutCredentials } from "./request
 import { setupInputsOf } from "./setup-inputs.js";
 import { skillFrom } from "./skill-folder.js";
 import { showChanges, takeBack } from "./take-back.js";
-import { requireWritable, writeOwn } from "./writable.js";
 
 export interface ByHandRunOptions extends ByHandOptions {
   /** `--apply`, `--no-apply`. Default: the terminal is asked. */
@@ -312,4 +312,36 @@ function list(paths: readonly string[]): string {
   return paths.length > shown.length
     ? `${shown.join(", ")} and ${paths.length - shown.length} more`
     : shown.join(", ");
+}
+
+/**
+ * Before a run, whose result would be lost if its file turned out to be none.
+ * @throws ConfigurationInvalid for a file that can't be written
+ */
+async function requireWritable(option: string, file: string): Promise<void> {
+  const found = await stat(file).catch(() => undefined);
+  // Opening a pipe would wait for its reader.
+  if (found !== undefined && !found.isFile() && !found.isDirectory()) return;
+  try {
+    await (await open(file, "a", 0o600)).close();
+    if (found === undefined) await rm(file);
+  } catch (cause) {
+    throw unwritable(option, file, cause);
+  }
+}
+
+/** Only its user can read the file. @throws ConfigurationInvalid for a file that can't be written */
+async function writeOwn(option: string, file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text, { mode: 0o600 });
+  } catch (cause) {
+    throw unwritable(option, file, cause);
+  }
+}
+
+function unwritable(option: string, file: string, cause: unknown): ConfigurationInvalid {
+  const reason = `${file} can't be written (${codeOf(cause) ?? String(cause)})`;
+  return new ConfigurationInvalid(option, [`${reason}: name a file in a folder that exists and is yours`], {
+    cause,
+  });
 }

@@ -5,14 +5,12 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { OutputChange, OutputsReceipt } from "@ambit/core/contract";
-import type { KeptOutputs } from "@ambit/workspace";
+import { globsOf, type KeptOutputs } from "@ambit/workspace";
 import { printable, printableLine } from "../../logging/printable.js";
 import { colors } from "../display/colors.js";
 import { exitCodes } from "../exit-codes.js";
 import { applyChange, type Conflict, conflictsIn } from "./apply.js";
-import { askLine, choose, type Terminal } from "./ask/terminal.js";
-import { readChosen } from "./chosen.js";
-import { fitsScreen, showInPager } from "./pager.js";
+import { askLine, choose, type Reading, type Terminal } from "./ask/terminal.js";
 
 /** Characters of a patch that are shown. */
 const maxShown = 100_000;
@@ -216,4 +214,58 @@ function colored(line: string): string {
   if (line.startsWith("@@")) return colors.cyan(line);
   if (line.startsWith("+")) return colors.green(line);
   return line.startsWith("-") ? colors.red(line) : line;
+}
+
+/** The changes that a typed line names, by their numbers in the list or by patterns of their paths. None for an empty line. Pure. */
+export function readChosen(line: string, changes: readonly OutputChange[]): Reading<readonly OutputChange[]> {
+  const chosen = new Set<OutputChange>();
+  for (const word of line.split(/[\s,]+/).filter((one) => one !== "")) {
+    const [, first, last = first] = /^(\d+)(?:-(\d+))?$/.exec(word) ?? [];
+    const named =
+      first === undefined
+        ? changes.filter(({ path }) => globsOf([word, `${word}/**`]).matches(path))
+        : changes.slice(Math.max(0, Number(first) - 1), Number(last));
+    if (named.length === 0)
+      return { problem: `${word} names none of them: choose from 1 to ${changes.length}.` };
+    for (const change of named) chosen.add(change);
+  }
+  return { value: changes.filter((change) => chosen.has(change)) };
+}
+
+/** Whether so many lines, and a question below them, fit the terminal. */
+function fitsScreen(lines: number, { rows }: { readonly rows?: number } = process.stdout): boolean {
+  // A terminal that doesn't know its size has none, or 0.
+  return lines < (rows || 24);
+}
+
+/**
+ * Shows lines in the user's pager (`PAGER`, by default `less`), until they leave it. Empty, or `cat`, means none.
+ * @param signal ends it
+ * @returns false without a pager, or where it can't be started
+ */
+async function showInPager(
+  lines: AsyncIterable<string>,
+  signal?: AbortSignal,
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<boolean> {
+  const pager = environment.PAGER ?? "less";
+  if (pager === "" || pager === "cat" || process.platform === "win32") return false;
+  // With what git gives `less`: it shows colours, and leaves a short text on the screen.
+  const { execa } = await import("execa");
+  const shown = execa("/bin/sh", ["-c", pager], {
+    env: { LESS: "FRX", ...environment },
+    extendEnv: false,
+    stdin: "pipe",
+    stdout: "inherit",
+    stderr: "inherit",
+    reject: false,
+    cancelSignal: signal,
+    // Ctrl-C is the pager's, and the command's own handlers'.
+    cleanup: false,
+  });
+  // It needn't read all of it.
+  await pipeline(Readable.from(lines), shown.stdin).catch(() => undefined);
+  const { exitCode: code } = await shown;
+  // A shell's way to say that there is no such program.
+  return code !== 127 && code !== 126;
 }

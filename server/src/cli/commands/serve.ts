@@ -4,7 +4,6 @@ import { startServer } from "../../http/listen.js";
 import { openAmbit } from "../../open.js";
 import { exitCodes } from "../exit-codes.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
-import { starterGone } from "../starter.js";
 
 /** `ambit serve`: until SIGTERM or Ctrl-C, or until the `npx` that started it is gone; a second signal ends it immediately. */
 export async function serve(overrides: Overrides): Promise<number> {
@@ -47,4 +46,30 @@ export async function serve(overrides: Overrides): Promise<number> {
     return exitCodeOfSignal(name);
   });
   return Promise.race([server.close().then(() => exitCodes.ok), second]);
+}
+
+/** Milliseconds between two looks at the parent. */
+const lookMs = 500;
+
+/** What npm tells a program that it starts, by `npx` or a script. */
+const startedByNpm = ["npm_lifecycle_event", "npm_command"] as const;
+
+/**
+ * Resolves when the `npx` or `npm run` that started this process is gone: it doesn't pass a signal on, so that `kill` would end npm
+ * and leave the server. Never resolves for a process that npm didn't start: a daemon outlives its parent.
+ */
+function starterGone(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+  parent: () => number = () => process.ppid,
+): Promise<"npm"> {
+  return new Promise((resolve) => {
+    if (!startedByNpm.some((name) => environment[name] !== undefined)) return;
+    const first = parent();
+    const timer = setInterval(() => {
+      if (parent() === first) return;
+      clearInterval(timer);
+      resolve("npm");
+    }, lookMs);
+    timer.unref();
+  });
 }

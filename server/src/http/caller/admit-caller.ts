@@ -1,12 +1,13 @@
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import { Unauthorized } from "@ambit/core";
-import type { CallerRules } from "@ambit/runner";
+import type { CallerRules, Runner } from "@ambit/runner";
 import { callerOf, setTenant } from "../../tenants/caller.js";
 import { presentedTokens, presentsToken } from "../../tenants/presented-token.js";
 import { rulesOf } from "../../tenants/tenants.js";
 import { HttpRefusal } from "../response/refusal.js";
 import type { ServerContext } from "../server-context.js";
-import { refuseCallersOfRuns } from "./run-caller.js";
+import { isLoopback } from "./loopback.js";
 
 /**
  * Identifies the caller by its token: the operator or a tenant. Processes of runs are refused where no token tells them
@@ -41,4 +42,26 @@ export function rulesOfCaller(incoming: IncomingMessage): CallerRules | undefine
 export function requireOperator(incoming: IncomingMessage): void {
   if (callerOf(incoming).kind === "operator") return;
   throw new HttpRefusal(403, "This is the operator's: send AMBIT_TOKEN.", "unauthorized");
+}
+
+const known = new WeakMap<Socket, Promise<boolean>>();
+
+/**
+ * Prevents processes of a run from starting or ending runs: without a boundary they reach this host's listeners.
+ * Checked once per connection.
+ *
+ * @throws HttpRefusal 403
+ */
+async function refuseCallersOfRuns(socket: Socket, runner: Runner): Promise<void> {
+  const { localAddress = "", localPort = 0, remoteAddress = "", remotePort = 0 } = socket;
+  const isElsewhere = remoteAddress !== localAddress && !isLoopback(remoteAddress.replace(/^::ffff:/, ""));
+  // A connection that has ended has no addresses, and no known owner: its caller is refused like a run's.
+  if (isElsewhere && remoteAddress !== "") return;
+  const asked =
+    known.get(socket) ?? runner.isCalledByRun({ localAddress, localPort, remoteAddress, remotePort });
+  known.set(socket, asked);
+  if (!(await asked)) return;
+  const message =
+    "A process of a run mustn't call the runner: call it from outside, or set AMBIT_TOKEN for callers that have a right to";
+  throw new HttpRefusal(403, `${message}.`, "unauthorized");
 }

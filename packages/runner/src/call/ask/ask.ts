@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { InteractionExpired, NotFound } from "@ambit/core";
 import { type InteractionPayload, projectOf, type Warning } from "@ambit/core/contract";
+import type { InputAnswer, InputQuestion } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { z } from "zod";
 import { RunEvents } from "../../events/run-events.js";
 import { Deadlines } from "../../lifetime/deadlines.js";
-import { LinkedAbort } from "../../lifetime/linked-abort.js";
+import { aborted, LinkedAbort, settlesWithin } from "../../lifetime/linked-abort.js";
 import { Pause } from "../../lifetime/pause.js";
 import type { OwnedScope } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
@@ -12,10 +14,14 @@ import { type PlannedRun, type RunnerServices, tokens } from "../../tokens.js";
 import { ApprovedCalls } from "../reports/approved-calls.js";
 import { CallEvents } from "../reports/call-events.js";
 import { Calls } from "../reports/calls.js";
-import { Settling } from "../reports/settling.js";
-import { type InteractionKind, readAnswer, type UserAnswer } from "../values/answer.js";
-import type { AnswerLedger, KnownOutcome } from "../values/answer-ledger.js";
-import { AnswerUse } from "../values/answer-use.js";
+import {
+  type AnswerLedger,
+  AnswerUse,
+  type InteractionKind,
+  type KnownOutcome,
+  readAnswer,
+  type UserAnswer,
+} from "../values/answer.js";
 import type { Question } from "./question.js";
 import { QuestionIds } from "./question-ids.js";
 import { RunnersLedger } from "./remembered-answers.js";
@@ -269,4 +275,94 @@ function namesOf(
   toolCallId: string,
 ): InteractionPayload {
   return { toolCallId, toolName: name, ...(typeof origin === "string" ? {} : { server: origin.server }) };
+}
+
+/** Milliseconds without a change after which no parallel call is on its way any more. */
+const quietMs = 100;
+/** Milliseconds in which a call that the agent reported, or may make, reaches the runner: a busy machine is slow. */
+const arrivalMs = 1_000;
+
+/** Lets the calls that are allowed finish before a pause takes effect. */
+class Settling {
+  #settling: Promise<void> | undefined;
+
+  constructor(
+    private readonly limits: Pick<RunLimits, "pauseMs">,
+    private readonly scope: OwnedScope,
+    private readonly calls: Calls,
+    private readonly pause: Pause,
+  ) {}
+
+  /** Begins to pause. Resolves when the pause is in effect, or the run is over. @param maxMs that a call may wait for that. */
+  paused(maxMs: number): Promise<void> {
+    this.pause.begin();
+    this.#settling ??= this.#settle(Math.min(this.limits.pauseMs, maxMs));
+    return this.#settling;
+  }
+
+  async #settle(maxMs: number): Promise<void> {
+    const begunAt = performance.now();
+    using limit = new LinkedAbort(this.scope.signal, this.pause.effect);
+    limit.after(maxMs, () => new Error("the calls took too long"));
+    while (!limit.signal.aborted) {
+      const changed = Promise.race([this.calls.changed(), aborted(limit.signal)]);
+      const { isExecuting, isComing } = this.calls.progress;
+      if (isExecuting) {
+        await changed;
+        continue;
+      }
+      const sinceMs = performance.now() - begunAt;
+      const waitMs = isComing && sinceMs < arrivalMs ? arrivalMs - sinceMs : quietMs;
+      if (!(await settlesWithin(changed, Math.min(waitMs, maxMs)))) break;
+    }
+    this.pause.takeEffect();
+  }
+}
+
+/** Questions of one run: more are declined. */
+const maxQuestions = 64;
+
+/** A form's values, as ACP and MCP have them: flat. */
+const contentSchema = z.record(
+  z.string(),
+  z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]),
+);
+
+/** Forms and pages that an agent asks its user to fill in or visit. */
+export class Elicitation {
+  #asked = 0;
+
+  constructor(
+    private readonly ask: Ask,
+    private readonly pause: Pause,
+  ) {}
+
+  /** `park`: the run pauses for the answer. @param withdrawn aborts when the agent takes its question back. */
+  async answer({ message, form, url }: InputQuestion, withdrawn?: AbortSignal): Promise<InputAnswer> {
+    if (this.pause.isInEffect) return "park";
+    if (this.#asked >= maxQuestions) return { action: "decline" };
+    this.#asked += 1;
+    const question: Question<Exclude<InputAnswer, "park">> = {
+      kind: "user_input",
+      origin: "agent",
+      // What the user sees in place of a tool's name.
+      name: "elicitation",
+      input: { message, form, url },
+      withdrawn,
+      read: (given) => {
+        const value = accepted(given, form !== undefined);
+        return { value, response: { action: value.action } };
+      },
+    };
+    const answer = await this.ask.askOnce(question, true);
+    return answer === "withdrawn" ? { action: "decline" } : (answer ?? "park");
+  }
+}
+
+/** Only an object of flat values is a form's answer. Anything else, and an error, declines. */
+function accepted({ output, isError }: UserAnswer, isForm: boolean): Exclude<InputAnswer, "park"> {
+  if (isError) return { action: "decline" };
+  if (!isForm) return { action: "accept", content: {} };
+  const content = contentSchema.safeParse(output);
+  return content.success ? { action: "accept", content: content.data } : { action: "decline" };
 }

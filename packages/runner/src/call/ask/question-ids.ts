@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
 import { canonicalJson } from "../../canonical-json.js";
-import { issuedPrefix } from "../values/issued-id.js";
-import { comparable } from "../values/same-arguments.js";
+import { comparable } from "../values/input-digest.js";
+import { issuedPrefix } from "../values/unsettled.js";
 import type { QuestionSubject } from "./question.js";
 
 /** The owner of a conversation. */

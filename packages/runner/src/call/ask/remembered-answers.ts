@@ -1,6 +1,5 @@
 import { advanceQuestion, type QuestionState, type QuestionStep } from "@ambit/core/plugin";
 import { FairMap } from "../../lifetime/memory/fair-map.js";
-import type { UserAnswer } from "../values/answer.js";
 import {
   type AnswerLedger,
   type KnownOutcome,
@@ -9,7 +8,8 @@ import {
   maxOutcomeCharacters,
   type QuestionName,
   type Settlement,
-} from "../values/answer-ledger.js";
+  type UserAnswer,
+} from "../values/answer.js";
 
 /** Characters that are counted for a question besides its outcome. */
 const entrySize = 256;

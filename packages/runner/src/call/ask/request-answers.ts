@@ -7,10 +7,8 @@ import {
   type Warning,
 } from "@ambit/core/contract";
 import { canonicalJson } from "../../canonical-json.js";
-import { approvalIn, type UserAnswer } from "../values/answer.js";
-import type { AnswerLedger, LedgerContent } from "../values/answer-ledger.js";
-import { looksIssued } from "../values/issued-id.js";
-import { isUnsettled } from "../values/unsettled.js";
+import { type AnswerLedger, approvalIn, type LedgerContent, type UserAnswer } from "../values/answer.js";
+import { isUnsettled, looksIssued } from "../values/unsettled.js";
 import type { QuestionSubject } from "./question.js";
 import { type IssuedId, QuestionIds } from "./question-ids.js";
 

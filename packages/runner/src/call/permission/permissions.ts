@@ -1,12 +1,12 @@
-import type { Permission, RunRequest, Warning } from "@ambit/core/contract";
+import type { McpServer, Permission, PermissionMode, RunRequest, Warning } from "@ambit/core/contract";
 import type { Harness } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { PermissionCeiling } from "../../operator.js";
 import { type PlannedRun, tokens } from "../../tokens.js";
 import { RunTools } from "../tools/run-tools.js";
 import type { CallSubject } from "../values/call.js";
-import { type KnownTools, toolsNamed, unusedRules } from "./known-tools.js";
-import { matcherOf, permissionOf, strictest } from "./permission.js";
+import { classNamesOf, type KnownTools, toolsNamed, unusedRules } from "./known-tools.js";
+import { type PatternMatcher, patternMatcher } from "./pattern.js";
 
 /** The permission of each call of a run: the request's rules below the operator's ceiling. */
 @injectable()
@@ -59,4 +59,70 @@ export class CallPermissions {
     const matches = matcherOf({ ...call, server: first }, this.#known);
     return [...servers.values()].some((server) => this.effective({ ...call, server }, matches) === "ask");
   }
+}
+
+/** The input of a decision on a call. */
+interface PermissionRules {
+  readonly permissions: RunRequest["permissions"];
+  readonly ceiling: PermissionCeiling;
+  readonly known: KnownTools;
+}
+
+/**
+ * The operator's ceiling first; then the tool's own permission, its MCP server's, the strictest matching rule, the
+ * default. Pure.
+ * @param matches as `matcherOf` made it, where it decides on the call for several servers.
+ */
+export function permissionOf(
+  call: CallSubject,
+  { permissions, ceiling, known }: PermissionRules,
+  matches = matcherOf(call, known),
+): Permission {
+  const { name, tool, server } = call;
+  // The class names and read-only hints of an agent count for its own tools alone.
+  const isAgents = tool === undefined && server === undefined;
+  if (ceiling === true || ceiling.some((pattern) => matches(pattern, "deny"))) return "deny";
+  return (
+    tool?.permission ??
+    byServer(server?.policy, name) ??
+    byRule(permissions.rules ?? [], matches) ??
+    byDefault(permissions.default, isAgents ? call.readOnly : tool?.readOnly)
+  );
+}
+
+/** Which rules match a call. It is the same for all servers. */
+function matcherOf(call: CallSubject, known: KnownTools): PatternMatcher {
+  const { name, input, tool, server, toolClass } = call;
+  if (tool === undefined && server === undefined)
+    return patternMatcher(call, classNamesOf(name, toolClass, known));
+  // A published tool is decided on again where it is executed, by its actual arguments.
+  return patternMatcher({ ...call, input: input ?? {} });
+}
+
+/** A table beats the permission of the whole server; a tool that it doesn't name never falls through to that. */
+function byServer(policy: McpServer["policy"], name: string): Permission | undefined {
+  const { toolPermissions, newToolPermission, permission } = policy ?? {};
+  if (toolPermissions !== undefined && Object.hasOwn(toolPermissions, name)) return toolPermissions[name];
+  return newToolPermission ?? (toolPermissions === undefined ? permission : "ask");
+}
+
+const strictness = ["deny", "ask", "allow"] as const satisfies readonly Permission[];
+
+function strictest(one: Permission, other: Permission): Permission {
+  return strictness.find((permission) => permission === one || permission === other) ?? one;
+}
+
+/** The permission of the strictest matching rule. */
+function byRule(
+  rules: NonNullable<RunRequest["permissions"]["rules"]>,
+  matches: PatternMatcher,
+): Permission | undefined {
+  return strictness.find((effect) =>
+    rules.some(({ pattern, permission }) => permission === effect && matches(pattern, effect)),
+  );
+}
+
+function byDefault(mode: PermissionMode, readOnly: boolean | undefined): Permission {
+  if (mode !== "allow_reads") return mode;
+  return readOnly === true ? "allow" : "ask";
 }

@@ -1,4 +1,4 @@
-import type { AnswerUse } from "../values/answer-use.js";
+import type { AnswerUse } from "../values/answer.js";
 
 /**
  * `completed`: the agent ended its turn itself · `stopped`: its user did · `cut_short`: it lost what its calls came to, and may

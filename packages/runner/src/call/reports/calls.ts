@@ -12,7 +12,7 @@ import {
   waitsForUser,
 } from "../values/call.js";
 import { digestOf } from "../values/input-digest.js";
-import { looksIssued } from "../values/issued-id.js";
+import { looksIssued } from "../values/unsettled.js";
 
 /** Calls with an outcome that are kept until the agent reports their results; beyond that, the oldest are dropped. */
 const maxDecided = 256;

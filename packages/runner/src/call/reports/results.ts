@@ -3,8 +3,7 @@ import { canonicalJson } from "../../canonical-json.js";
 import type { Pause } from "../../lifetime/pause.js";
 import { approvalIn } from "../values/answer.js";
 import { type Call, type CallState, waitsForUser } from "../values/call.js";
-import { looksIssued } from "../values/issued-id.js";
-import { unsettled } from "../values/unsettled.js";
+import { looksIssued, unsettled } from "../values/unsettled.js";
 
 /** A call that is over. */
 type Settled = Pick<Call, "publicId" | "state">;

@@ -24,3 +24,11 @@ export function isUnsettled(output: unknown): boolean {
 export function unsettled(id: string, why: keyof typeof unsettledTexts): AgentEventOf<"tool_result"> {
   return { type: "tool_result", id, output: unsettledTexts[why], isError: true };
 }
+
+/** The beginning of every id that the runner issues for a question. */
+export const issuedPrefix = "ask_";
+
+/** Whether an id looks like one of ours. An agent's own id must not. */
+export function looksIssued(id: string): boolean {
+  return id.startsWith(issuedPrefix);
+}

@@ -1,3 +1,4 @@
+import { totalmem } from "node:os";
 import { getHeapStatistics } from "node:v8";
 import { AtCapacity } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
@@ -85,4 +86,11 @@ export class MemoryGuard {
     const message = "The runner is out of memory, and this run used the most: try again later.";
     max.cancel(new AtCapacity(message));
   }
+}
+
+/** The share of memory that is available to this process and what it starts: of the host, or of its control group. 0 to 1. */
+export function freeMemory(): number {
+  const limit = process.constrainedMemory();
+  const total = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+  return Math.min(1, process.availableMemory() / total);
 }

@@ -1,13 +1,21 @@
 import { type AcceptedPlan, pluginReturns, requiredPathsOf, SandboxFailed } from "@ambit/core";
-import type { Log, ModelRoute, PreparedAgent, PreparedStart } from "@ambit/core/plugin";
+import type {
+  Exposure,
+  FetchHandler,
+  Log,
+  ModelRoute,
+  PreparedAgent,
+  PreparedStart,
+  Sandbox,
+  SandboxContents,
+} from "@ambit/core/plugin";
 import { canonicalJson } from "../../canonical-json.js";
 import { unlessAborted } from "../../lifetime/linked-abort.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import { OwnedScope } from "../../lifetime/scope.js";
+import type { CountedDecision } from "../decided-between.js";
 import { ModelRouter, openModelRoute } from "../model-routes.js";
 import { Session, sessionFingerprintOf } from "../session.js";
-import { faultOf } from "./fault.js";
-import { ReservedExposure } from "./reserved-exposure.js";
 
 /** The start that a run asks for. */
 export interface AskedStart extends Omit<PreparedStart, "model"> {
@@ -175,4 +183,79 @@ function routeOf({ gateway }: AcceptedPlan): string {
   if (gateway === undefined) return "";
   const { protocol, basePath } = gateway.use;
   return canonicalJson({ gateway: gateway.probed.actor.name, protocol, basePath });
+}
+
+/** What was observed of an agent between its start and the run that asks for it. */
+interface Observed {
+  readonly hasEnded: boolean;
+  readonly hasFailed: boolean;
+  /** Connections that it tried to make. */
+  readonly decided: readonly CountedDecision[];
+  readonly askedModel: boolean;
+  readonly found: SandboxContents;
+  readonly workspace: string;
+}
+
+/** Why a run may not have the agent; undefined if it is as it was started. Pure. */
+function faultOf(agent: Pick<PreparedAgent, "fault">, observed: Observed): string | undefined {
+  const { hasEnded, hasFailed, decided, askedModel, found, workspace } = observed;
+  if (hasEnded) return "it has ended";
+  if (hasFailed) return "its sandbox has failed";
+  const [connection] = decided;
+  if (connection !== undefined) return `it tried to connect to ${connection.decision.target}`;
+  if (askedModel) return "it sent a request to its model";
+  const written = found.files.find((path) => path.startsWith(`${workspace}/`));
+  if (written !== undefined) return `it wrote ${written} in its workspace`;
+  return agent.fault(found);
+}
+
+/** The part of a sandbox that a route to the model needs. */
+type WayIn = Pick<Sandbox, "expose">;
+
+/**
+ * An exposure whose address and token are known before its handler: an agent that is started ahead gets them with its
+ * environment. Requests before a run has it are refused.
+ */
+class ReservedExposure {
+  readonly #exposure: Exposure;
+  readonly #answer: { handler: FetchHandler };
+  readonly #asked: { count: number };
+
+  private constructor(exposure: Exposure, answer: { handler: FetchHandler }, asked: { count: number }) {
+    this.#exposure = exposure;
+    this.#answer = answer;
+    this.#asked = asked;
+  }
+
+  static async on(sandbox: WayIn): Promise<ReservedExposure> {
+    const asked = { count: 0 };
+    const closed = () => {
+      asked.count += 1;
+      return new Response(null, { status: 503 });
+    };
+    const answer: { handler: FetchHandler } = { handler: closed };
+    const exposure = await sandbox.expose((request) => answer.handler(request));
+    return new ReservedExposure(exposure, answer, asked);
+  }
+
+  /** Whether something inside sent a request before a run had it. */
+  get wasAsked(): boolean {
+    return this.#asked.count > 0;
+  }
+
+  /** Tells its address, and keeps it closed whatever is exposed. */
+  get closed(): WayIn {
+    const { url, token } = this.#exposure;
+    return { expose: async () => ({ url, token, close: async () => undefined }) };
+  }
+
+  /** For the run that gets it: what is exposed has its address. For one handler. */
+  get open(): WayIn {
+    return {
+      expose: async (handler) => {
+        this.#answer.handler = handler;
+        return this.#exposure;
+      },
+    };
+  }
 }
