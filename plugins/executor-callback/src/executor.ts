@@ -4,6 +4,7 @@ import {
   type Finding,
   type Issue,
   messageOf,
+  type RunRequest,
   RunTimedOut,
   type ToolCall,
   type ToolExecutor,
@@ -24,10 +25,33 @@ import type { CallbackConfig } from "./config.js";
 import { Outbound } from "./connection/outbound.js";
 import { type CallbackResponse, NotSent, type Posting } from "./connection/posting.js";
 import { gapsOfCallback } from "./coverage.js";
-import { Remembered } from "./remembered.js";
 
 /** Characters of an error's text that are logged. */
 const maxExcerptLength = 500;
+
+/** A pure function of a request and something else, computed once for each pair, and forgotten with them. */
+class Remembered<Other extends WeakKey, Result extends WeakKey> {
+  readonly #compute: (request: RunRequest, other: Other) => Result;
+  readonly #results = new WeakMap<RunRequest, WeakMap<Other, Result>>();
+
+  constructor(compute: (request: RunRequest, other: Other) => Result) {
+    this.#compute = compute;
+  }
+
+  of(request: RunRequest, other: Other): Result {
+    let results = this.#results.get(request);
+    if (results === undefined) {
+      results = new WeakMap();
+      this.#results.set(request, results);
+    }
+    let result = results.get(other);
+    if (result === undefined) {
+      result = this.#compute(request, other);
+      results.set(other, result);
+    }
+    return result;
+  }
+}
 
 /** Runs a tool by posting its call to the platform, from the runner. */
 export class CallbackExecutor implements ToolExecutor {

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { configSchema } from "../src/config.js";
 import { HttpToolSource } from "../src/http-source.js";
-import { reconnectionPause } from "../src/transport/reconnection.js";
+import { reconnectionPause } from "../src/transport/http.js";
 import { httpServer, TestScope } from "./support/runs.js";
 
 const askedSchema = z.object({ id: z.union([z.number(), z.string()]).optional(), method: z.string() });

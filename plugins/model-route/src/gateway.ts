@@ -12,6 +12,7 @@ import {
 import type { Lookup } from "@ambit/egress";
 import type { ModelRouteConfig } from "./config.js";
 import { allowedModels, priceOf } from "./models.js";
+import { openRoute } from "./open-route.js";
 import { protocols } from "./protocols/index.js";
 import { HeldBytes } from "./request/held-bytes.js";
 import { endpointIssues } from "./upstream/endpoint.js";
@@ -66,8 +67,6 @@ export class ModelRouteGateway implements ModelGateway {
   }
 
   async open(use: ModelUse, scope: ModelGatewayScope): Promise<ModelRoute> {
-    // The HTTP client takes tens of milliseconds to load; a server's start, and runs without a model, don't load it.
-    const { openRoute } = await import("./open-route.js");
     const { route, close } = openRoute(use, {
       config: this.#config,
       held: this.#held,

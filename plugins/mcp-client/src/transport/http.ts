@@ -3,13 +3,12 @@ import { pipeline, type Readable } from "node:stream";
 import { constants, createUnzip } from "node:zlib";
 import type { McpServer, Scope } from "@ambit/core/plugin";
 import { type ConnectionGuard, HttpClient } from "@ambit/egress/client";
+import { z } from "zod";
 import type { Channel } from "../connections.js";
 import { reasonOfConnection } from "../failure.js";
 import { NotSent } from "../lost.js";
 import type { MessageGuard } from "../message-guard.js";
 import { BoundedTransport } from "./bounded.js";
-import { withError } from "./null-answer.js";
-import { reconnectLater } from "./reconnection.js";
 
 type HttpConnection = Extract<McpServer["connection"], { readonly type: "http" }>;
 
@@ -110,4 +109,44 @@ function plainBody(response: IncomingMessage): Readable {
   const decoder = createUnzip({ flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH });
   pipeline(response, decoder, () => {});
   return decoder;
+}
+
+/** Bytes of a body that may be `null`, with white space. */
+const maxNullLength = 8;
+
+const requestSchema = z.object({ id: z.union([z.string(), z.number()]) });
+
+/**
+ * Some servers answer a method that they don't know with `null`, which isn't JSON-RPC: here it becomes the error that it
+ * stands for, so that the client asks in another way.
+ *
+ * @param request what we sent, in JSON.
+ */
+async function withError(response: Response, request: string | undefined): Promise<Response> {
+  const length = Number(response.headers.get("content-length") ?? Number.NaN);
+  if (!response.ok || !(length <= maxNullLength) || request === undefined) return response;
+  const text = await response.text();
+  const answered = requestSchema.safeParse(JSON.parse(request));
+  if (text.trim() !== "null" || !answered.success) return new Response(text === "" ? null : text, response);
+  const error = { code: -32_601, message: "Method not found" };
+  return Response.json({ jsonrpc: "2.0", id: answered.data.id, error });
+}
+
+/** Milliseconds before a stream that the server ended is opened again. */
+const pauseMs = { min: 1_000, max: 60_000 };
+
+/**
+ * When a stream is opened again, whatever pause its server asks for: without one, it could end each stream at once, and the
+ * client would do nothing else. A timer takes less than 25 days.
+ *
+ * @returns what cancels it
+ */
+function reconnectLater(reconnect: () => void, askedMs: number): () => void {
+  const timer = setTimeout(reconnect, reconnectionPause(askedMs)).unref();
+  return () => clearTimeout(timer);
+}
+
+/** Pure. */
+export function reconnectionPause(askedMs: number): number {
+  return Math.max(pauseMs.min, Math.min(askedMs, pauseMs.max));
 }
