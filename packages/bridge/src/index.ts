@@ -46,7 +46,7 @@ export async function commandFromInput(
   node: string,
   program: Uint8Array,
 ): Promise<readonly [string, ...string[]]> {
-  const { nodeArgumentsFromInput } = await import("./host/node-arguments.js");
+  const { nodeArgumentsFromInput } = await import("./host/guest.js");
   return [node, ...nodeArgumentsFromInput(program), "/program.cjs"];
 }
 

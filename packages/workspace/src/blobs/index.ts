@@ -3,8 +3,7 @@ import type { BlobsBackend } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs.js";
 
 export { type Blob, type BlobFile, type BlobOwner, type Blobs, requireBlobName } from "./blobs.js";
-export { sealedBlobs } from "./sealed-blobs.js";
-export { FileSealing } from "./sealing.js";
+export { FileSealing, sealedBlobs } from "./sealing.js";
 
 const methods = ["put", "get", "files", "deleteFile", "owners", "delete", "close"] as const;
 

@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
 import { StoreFailed } from "@ambit/core";
+import type { Blobs } from "./blobs.js";
 
 /**
  * A file at rest: the mark, the key's name, a salt, then chunks of 64 KiB, each AES-256-GCM with its own tag. The construction is
@@ -153,4 +154,22 @@ async function* inPieces(
     length -= at;
   }
   yield { bytes: Buffer.concat(held, length), isLast: true };
+}
+
+/** The same place, with every file encrypted before it gets there. */
+export function sealedBlobs(blobs: Blobs, sealing: FileSealing): Blobs {
+  return {
+    put: (owner, name, content) => blobs.put(owner, name, sealing.seal(content, { owner, name })),
+    get: async (owner, name) => {
+      const sealed = await blobs.get(owner, name);
+      return (
+        sealed && { size: sizeInside(sealed.size), content: sealing.open(sealed.content, { owner, name }) }
+      );
+    },
+    files: (owner) => blobs.files(owner),
+    deleteFile: (owner, name) => blobs.deleteFile(owner, name),
+    owners: (before) => blobs.owners(before),
+    delete: (owner) => blobs.delete(owner),
+    close: () => blobs.close(),
+  };
 }
