@@ -8,7 +8,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { freemem, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { root } from "./setup.mjs";
@@ -24,19 +24,26 @@ import { runLogged, say, step } from "./step.mjs";
  * @property {string} [first] commands of root before the demo
  * @property {string} [environment] what the shell sets for the demo, after the set-up
  * @property {boolean} [isGuaranteed] whether the demo runs within its boundary. Default: as root with namespaces
- * @property {boolean} [hasTests] default: true. Systems of root here have no cgroups, which root's tests need
+ * @property {boolean} [hasTests] default: true
+ * @property {readonly string[]} [fix] words that the demo names to get a boundary
  * @property {boolean} [inCi]
  */
 
 /** @satisfies {Partial<Machine>} */
 const dockerUser = /** @type {const} */ ({ account: "user", docker: [] });
 
+/** What the refusal in a container of root says to add; where Docker uses AppArmor, a third option. */
+const flags = [
+  ...["--cap-add", "SYS_ADMIN"],
+  ...["--security-opt", "seccomp=unconfined", "--security-opt", "systempaths=unconfined"],
+];
+
 /** @type {readonly Machine[]} */
 const machines = [
   { name: "bookworm user", account: "user", inCi: true },
-  { name: "bookworm root, clone in its home", account: "root", hasTests: false, inCi: true },
+  { name: "bookworm root, clone in its home", account: "root", inCi: true },
   { name: "trixie user", suite: "trixie", account: "user" },
-  { name: "trixie root, clone in its home", suite: "trixie", account: "root", hasTests: false },
+  { name: "trixie root, clone in its home", suite: "trixie", account: "root" },
   {
     ...dockerUser,
     name: "docker user, 0.3 processors, 2 GB",
@@ -44,7 +51,7 @@ const machines = [
     hasTests: false,
     inCi: true,
   },
-  { name: "docker root", account: "root", docker: [], inCi: true },
+  { name: "docker root", account: "root", docker: [], fix: flags, inCi: true },
   { ...dockerUser, name: "docker user", inCi: true },
   {
     ...dockerUser,
@@ -55,14 +62,7 @@ const machines = [
   {
     name: "docker root with the flags of the refusal",
     account: "root",
-    docker: [
-      "--security-opt",
-      "seccomp=unconfined",
-      "--security-opt",
-      "systempaths=unconfined",
-      "--cap-add",
-      "SYS_ADMIN",
-    ],
+    docker: flags,
     isGuaranteed: true,
   },
   { ...dockerUser, name: "docker user without Python", first: "rm -f /usr/bin/python3*" },
@@ -97,6 +97,9 @@ const commandTimeoutMs = 15 * 60_000;
 
 /** Machines side by side: each waits for npm most of the time. */
 const atOnce = 3;
+
+/** What the machines of one moment may fill: a gibibyte each, and the systems that they begin with. */
+const memoryBytes = 6 * 1024 ** 3;
 
 /** Enough of the tests to meet each need that a machine may lack. */
 const quickPart = [
@@ -140,7 +143,7 @@ function variablesOf(machine) {
   return [
     "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
     `npm_config_registry=${registry}`,
-    ...(machine.account === "homeless" ? ["npm_config_cache=/tmp/npm"] : [`HOME=${homeOf(machine)}`]),
+    ...(machine.account === "homeless" ? [] : [`HOME=${homeOf(machine)}`]),
     ...(process.env.NODE_EXTRA_CA_CERTS === undefined ? [] : ["NODE_EXTRA_CA_CERTS=/authorities.crt"]),
   ];
 }
@@ -174,9 +177,11 @@ function scriptOf(machine) {
     "-i",
     ...variablesOf(machine),
   ];
+  // Debian's npm doesn't start without a home.
+  const command = machine.account === "homeless" ? "node scripts/demo.mjs" : "npm run demo";
   // With a proxy that doesn't answer, only what was set up before can run.
   const prepared = machine.environment?.includes("PROXY") === true ? "npm run demo >/dev/null 2>&1;" : "";
-  const demo = `cd ${quoted([clone])}; ${prepared} ${machine.environment ?? ":"}; npm run demo`;
+  const demo = `cd ${quoted([clone])}; ${prepared} ${machine.environment ?? ":"}; ${command}`;
   const tests = `cd /ambit; NO_COLOR=1 /node/bin/node node_modules/vitest/vitest.mjs run ${quoted(quickPart)}`;
   const commands = machine.hasTests === false ? demo : `${demo}; date +"demo ended at %s"; ${tests}`;
   const own = machine.environment?.includes("umask") === true ? machine.environment : ":";
@@ -216,27 +221,21 @@ async function startEngine(folder, system) {
 }
 
 /** @typedef {{ name: string, seconds: string, tests: string, guaranteed: string }} Row */
+/** @typedef {{ source: string, build: string }} Shown what a machine sees of this host: a bare clone, and this build */
 
 /** What a newcomer mustn't see: a stack, or a line of the log. */
 const unfriendly = /^ +at .+:\d+:\d+\)?$|^\{"level"/m;
 
-/** @param {Machine} machine @param {string} folder @param {string} system @param {readonly string[]} host */
-async function runOn(machine, folder, system, host) {
+/** @param {Machine} machine @param {Shown} shown @param {string} system @param {readonly string[]} host */
+async function runOn(machine, shown, system, host) {
   const start = Date.now();
-  const shown = [
-    ...[
-      "--volume",
-      `${join(folder, "source")}:/source:ro`,
-      "--volume",
-      `${join(folder, "tests/root")}:/ambit`,
-    ],
-    ...["--volume", `${nodeFolder}:/node:ro`],
-  ];
+  const volumes = [`${shown.source}:/source:ro`, `${shown.build}:/ambit`, `${nodeFolder}:/node:ro`];
   const { code, text: said } =
     machine.docker === undefined
-      ? await inNamespaces(machine, folder, system)
+      ? await inNamespaces(machine, shown, system)
       : await outcomeOf("docker", [
-          ...[...host, "run", "--rm", "--network", "host", ...machine.docker, ...shown],
+          ...[...host, "run", "--rm", "--network", "host", ...machine.docker],
+          ...volumes.flatMap((volume) => ["--volume", volume]),
           ...["bare", "sh", "-euc", scriptOf(machine)],
         ]);
   const [demo = "", after] = said.split(/^demo ended at /m);
@@ -249,7 +248,9 @@ async function runOn(machine, folder, system, host) {
   const expected = machine.isGuaranteed ?? (machine.account === "root" && machine.docker === undefined);
   if (isGuaranteed !== expected)
     throw fail(`npm run demo was ${isGuaranteed ? "" : "not "}within its boundary`);
-  if (!isGuaranteed && !demo.includes("To change that: ")) throw fail("npm run demo named no fix");
+  const [, fix = ""] = /To change that: (.+)/.exec(demo) ?? [];
+  if (!isGuaranteed && !(machine.fix?.every((word) => fix.includes(word)) ?? fix !== ""))
+    throw fail("npm run demo didn't name the fix");
   const [, tests = "–"] = /^ +Tests +(.+) \(\d+\)$/m.exec(after ?? "") ?? [];
   if (code !== 0 || (machine.hasTests !== false && tests === "–")) throw fail(`the tests ended with ${code}`);
   return {
@@ -260,56 +261,62 @@ async function runOn(machine, folder, system, host) {
   };
 }
 
-/** @param {Machine} machine @param {string} folder @param {string} system */
-async function inNamespaces(machine, folder, system) {
-  const own = mkdtempSync(join(folder, "machine-"));
-  for (const name of ["upper", "work", "root"]) mkdirSync(join(own, name));
-  chmodSync(join(own, "upper"), 0o755);
-  const layers = `lowerdir=${system},upperdir=${join(own, "upper")},workdir=${join(own, "work")}`;
-  const target = join(own, "root");
+/** @param {Machine} machine @param {Shown} shown @param {string} system */
+async function inNamespaces(machine, { source, build }, system) {
+  const { layers, target, remove } = overlayOn(system, dirname(source));
   const mounts = `mount -t overlay -o "$3" overlay "$1"
 mkdir "$1/source" "$1/ambit" "$1/node"
-mount --bind -o ro "$4/source" "$1/source"
-mount --bind "$4/tests/root" "$1/ambit"
-mount --bind -o ro "$5" "$1/node"
+mount --bind -o ro "$4" "$1/source"
+mount --bind "$5" "$1/ambit"
+mount --bind -o ro "$6" "$1/node"
 ${onMachine}`;
-  const shell = ["sh", "-euc", mounts, "sh", target, scriptOf(machine), layers, folder, nodeFolder];
+  const shell = ["sh", "-euc", mounts, "sh", target, scriptOf(machine), layers, source, build, nodeFolder];
   try {
     return await outcomeOf("unshare", ["--mount", "--pid", "--fork", "--kill-child", ...shell]);
   } finally {
-    rmSync(own, { recursive: true, force: true });
+    remove();
   }
 }
 
+/** Where a folder is mounted so that what is written to it changes nothing. @param {string} lower @param {string} folder */
+function overlayOn(lower, folder) {
+  const own = mkdtempSync(join(folder, "overlay-"));
+  const [upper = "", work = "", target = ""] = ["upper", "work", "root"].map((name) => join(own, name));
+  for (const path of [upper, work, target]) mkdirSync(path);
+  for (const path of [own, upper]) chmodSync(path, 0o755);
+  const remove = () => rmSync(own, { recursive: true, force: true });
+  return { layers: `lowerdir=${lower},upperdir=${upper},workdir=${work}`, target, remove };
+}
+
 /**
- * This build with its packages, where a test may write without changing it. Mounted before the engine starts, which sees
- * no later mount of a host that shares none.
+ * This build with its packages for one machine, whose tests write what holds for that machine only. Mounted before the
+ * engine starts, which sees no later mount of a host that shares none.
  * @param {string} folder
  */
 async function showBuild(folder) {
-  for (const name of ["upper", "work", "root"]) mkdirSync(join(folder, "tests", name), { recursive: true });
-  const at = (/** @type {string} */ name) => join(folder, "tests", name);
-  const layers = `lowerdir=${root},upperdir=${at("upper")},workdir=${at("work")}`;
-  await runLogged("mount", ["-t", "overlay", "-o", layers, "overlay", at("root")], root);
+  const { layers, target } = overlayOn(root, folder);
+  await runLogged("mount", ["-t", "overlay", "-o", layers, "overlay", target], root);
   // Vitest writes here, as any user.
-  const written = [".vite-temp", ".vite", ".vitest"].map((name) => join(at("root"), "node_modules", name));
-  for (const path of written) mkdirSync(path, { recursive: true });
-  await runLogged("chmod", ["-R", "a+rwX", ...written], root);
-  return async () => await runLogged("umount", ["-l", at("root")], root);
+  const written = [".vite-temp", ".vite", ".vitest", ".vitest-cache"];
+  const paths = written.map((name) => join(target, "node_modules", name));
+  for (const path of paths) rmSync(path, { recursive: true, force: true });
+  for (const path of paths) mkdirSync(path);
+  for (const path of paths) chmodSync(path, 0o777);
+  return target;
 }
 
 /** @param {readonly Row[]} rows */
 function tableOf(rows) {
   const title = {
     name: "machine",
-    seconds: "demo, s",
+    seconds: "set-up and demo, s",
     tests: "a quick part of npm test",
     guaranteed: "guaranteed",
   };
   return [title, ...rows]
     .map(
       ({ name, seconds, tests, guaranteed }) =>
-        `${name.padEnd(52)} ${seconds.padStart(7)}  ${tests.padEnd(36)} ${guaranteed}`,
+        `${name.padEnd(52)} ${seconds.padStart(18)}  ${tests.padEnd(36)} ${guaranteed}`,
     )
     .join("\n");
 }
@@ -332,16 +339,21 @@ async function checkBare(args) {
   if (wanted.length === 0) throw new Error(`no machine is "${args.join(" ")}"`);
   const folder = mkdtempSync(join(tmpdir(), "ambit-bare-"));
   chmodSync(folder, 0o755);
-  /** @type {Row[]} */
-  const rows = [];
+  // Each machine writes tens of thousands of files, and none needs to outlive it.
+  const isInMemory = freemem() > memoryBytes;
+  if (isInMemory) await runLogged("mount", ["-t", "tmpfs", "-o", "mode=755", "tmpfs", folder], root);
+  /** @type {Map<Machine, Row>} */
+  const rows = new Map();
   /** @type {{ host: readonly string[], stop: () => Promise<void> } | undefined} */
   let engine;
-  let hideBuild;
+  /** @type {Map<Machine, string>} */
+  const builds = new Map();
   /** @type {string[]} */
   const failures = [];
   try {
-    hideBuild = await showBuild(folder);
-    await runLogged("git", ["clone", "--quiet", "--bare", root, join(folder, "source")], root);
+    for (const machine of wanted) builds.set(machine, await showBuild(folder));
+    const source = join(folder, "source");
+    await runLogged("git", ["clone", "--quiet", "--bare", root, source], root);
     const suites = [...new Set(wanted.map(suiteOf))];
     const making = suites.map((suite) => step(`a fresh ${suite}`, () => makeSystem(suite, folder)));
     const systems = new Map((await Promise.all(making)).map((system, index) => [suites[index], system]));
@@ -351,18 +363,28 @@ async function checkBare(args) {
     const lane = async () => {
       for (const machine of waiting) {
         const system = systems.get(suiteOf(machine)) ?? "";
-        await step(machine.name, () => runOn(machine, folder, system, engine?.host ?? [])).then(
-          (row) => rows.push(row),
-          (error) => failures.push(error instanceof Error ? error.message : String(error)),
+        const shown = { source, build: builds.get(machine) ?? "" };
+        await step(machine.name, () => runOn(machine, shown, system, engine?.host ?? [])).then(
+          (row) => rows.set(machine, row),
+          (error) => {
+            rows.set(machine, {
+              name: machine.name,
+              seconds: "–",
+              tests: "failed, see below",
+              guaranteed: "",
+            });
+            failures.push(error instanceof Error ? error.message : String(error));
+          },
         );
       }
     };
     await Promise.all(Array.from({ length: atOnce }, lane));
   } finally {
     await engine?.stop();
-    await hideBuild?.();
+    for (const build of builds.values()) await runLogged("umount", ["-l", build], root);
+    if (isInMemory) await runLogged("umount", ["-l", folder], root);
     rmSync(folder, { recursive: true, force: true });
-    if (rows.length > 0) console.log(tableOf(rows));
+    if (rows.size > 0) console.log(tableOf(wanted.flatMap((machine) => rows.get(machine) ?? [])));
   }
   if (failures.length > 0) throw new Error(failures.join("\n\n"));
 }

@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, appendFileSync, constants, existsSync, mkdirSync } from "node:fs";
+import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -57,10 +58,18 @@ export async function step(name, act) {
   }
 }
 
-/** npm downloads to the user's home; where that can't be written, to this clone's `.cache`. */
-function npmCache() {
-  const { npm_config_cache: cache = join(process.env.HOME ?? "/", ".npm") } = process.env;
-  return isWritable(cache) ? {} : { npm_config_cache: join(dirname(log), "npm") };
+/**
+ * npm downloads to the user's home; where that can't be written, to this clone's `.cache`. Without any home, as for an
+ * account that has no entry in /etc/passwd, npm doesn't start.
+ */
+function npmPlaces() {
+  const cacheFolder = dirname(log);
+  try {
+    const { npm_config_cache: cache = join(homedir(), ".npm") } = process.env;
+    return isWritable(cache) ? {} : { npm_config_cache: join(cacheFolder, "npm") };
+  } catch {
+    return { HOME: cacheFolder };
+  }
 }
 
 /** Whether a folder can be written, or made. @param {string} folder @returns {boolean} */
@@ -87,7 +96,7 @@ export async function runLogged(command, args, cwd) {
   appendFileSync(log, `\n$ ${commandLine}\n`);
   const child = spawn(command, args, {
     cwd,
-    env: { ...process.env, ...npmCache() },
+    env: { ...process.env, ...npmPlaces() },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";

@@ -98,6 +98,8 @@ describe("the report of doctor", () => {
     expect(doctorReport(good, options).split(warning)).toHaveLength(2);
     expect(doctorReport(good, options)).not.toContain("tried");
     expect(isLacking(good)).toBe(false);
+    const source = { ...actor, kind: "toolSource" as const, name: "mcp-http-client", findings: proven };
+    expect(doctorReport({ ...good, actors: [source] }, options)).toContain("✔ tool source mcp-http-client");
     const bad = { actors: [{ ...actor, findings: unproven }], gates: [], notices: [] };
     expect(doctorReport(bad, options)).toMatch(/^✖ This host guarantees nothing/);
     expect(doctorReport(bad, options).split("no user namespaces")).toHaveLength(2);

@@ -15,7 +15,7 @@ import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
 import { claims } from "../../src/claims.js";
 import { fixFor } from "../../src/probe/fixes.js";
 import { probeConfinement } from "../../src/probe/probe.js";
-import { confinedBackend, temporaryFolder } from "../support/specs.js";
+import { busy, confinedBackend, temporaryFolder } from "../support/specs.js";
 import { isRoot, ordinaryUser, testAsRoot } from "../support/user.js";
 
 const proven = (findings: readonly Finding[]) =>
@@ -26,25 +26,25 @@ const hasCgroups = existsSync("/sys/fs/cgroup/memory") || existsSync("/sys/fs/cg
 
 const ofRoot = ["resources.memory", "resources.processes", "resources.cpu", "resources.disk"];
 
-testAsRoot("as root this host proves every claim, and describes each trial", async () => {
+testAsRoot("as root this host proves every claim, and describes each trial", busy, async () => {
   skipWithout("cgroups");
   // A group's folder, as administrators make it.
   const shared = await temporaryFolder();
   await chmod(shared, 0o2755);
   const backend = await confinedBackend({ readOnlyMounts: [shared] });
-  const findings = await backend.probe(AbortSignal.timeout(20_000));
+  const findings = await backend.probe(AbortSignal.timeout(busy.timeout));
   expect(findings.filter((finding) => !finding.proven)).toEqual([]);
   expect(proven(findings).sort()).toEqual([...claims].sort());
   for (const finding of findings) expect(finding.proven && finding.how.length).toBeGreaterThan(20);
 });
 
-test("as an ordinary user it proves all claims but the limits, and names what those need", async () => {
+test("as an ordinary user it proves all claims but the limits, and names what those need", busy, async () => {
   const dataFolder = await temporaryFolder();
   if (isRoot) await chown(dataFolder, ordinaryUser.uid, ordinaryUser.gid);
   const program = `
     import { configSchema, LocalSandbox } from ${JSON.stringify(fileURLToPath(new URL("../../dist/index.js", import.meta.url)))};
     const backend = new LocalSandbox(configSchema.parse(${JSON.stringify({ dataFolder })}));
-    console.log(JSON.stringify(await backend.probe(AbortSignal.timeout(20_000))));`;
+    console.log(JSON.stringify(await backend.probe(AbortSignal.timeout(${busy.timeout}))));`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
     stdio: ["ignore", "pipe", "inherit"],
     cwd: "/",

@@ -46,6 +46,9 @@ export function specOf(overrides: Partial<SandboxSpec> = {}): SandboxSpec {
   };
 }
 
+/** The limit of a whole probe, and of a test of it, in milliseconds. A busy machine takes a minute for what an idle one tries in two seconds. */
+export const busy = { timeout: 240_000 };
+
 export const scope: Scope = { signal: new AbortController().signal, defer: () => undefined };
 
 /** A temporary folder that every user id may pass through, removed after the test. */

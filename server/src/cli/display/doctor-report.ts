@@ -121,8 +121,9 @@ function capabilityLine(
   return [line, ...how].join("\n");
 }
 
+/** `toolSource` is "tool source". */
 function titleOf({ kind, name }: ActorDescription): string {
-  return `${kind} ${name}`;
+  return `${kind.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)} ${name}`;
 }
 
 function actorLine(actor: ActorDescription, width: number, { columns, verbose }: ReportOptions): string {

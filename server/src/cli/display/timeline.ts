@@ -68,7 +68,8 @@ export class Timeline {
         const label = event.denied === true ? "denied" : failed ? "failed" : "got";
         const { name, begun } = this.#calls.get(event.id) ?? { name: "tool", begun: now };
         const took = now - begun < noticeableMs ? "" : ` (${duration(now - begun)})`;
-        const text = `${name}${took}: ${shortened(withoutName(event.output ?? "", name))}`;
+        const output = label === "failed" ? withoutName(event.output, name) : event.output;
+        const text = `${name}${took}: ${shortened(output ?? "")}`;
         const changes = (event.changes ?? []).map((change) =>
           line("changes", changeLine(change), colors.green),
         );

@@ -21,7 +21,7 @@ export async function inspectBubblewrap(program: string, folder: string): Promis
 }
 
 export const warningOf = (version: string) =>
-  `bubblewrap ${version} follows links out of a sandbox while it makes it (CVE-2026-87766); Ambit's jails don't give it such a path: install bubblewrap 0.12 or newer, or a package with the fix`;
+  `bubblewrap ${version} follows links out of a sandbox while it sets it up (CVE-2026-87766), which Ambit's jails avoid: install bubblewrap 0.12 or newer, or a package with the fix`;
 
 /**
  * Tries the hole, since a package may have the fix and an old version: a mount on a path that leads through a link to

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { inspectBubblewrap, warningOf } from "../../../src/confined/launch/bubblewrap.js";
 import { findPrograms } from "../../../src/confined/launch/programs.js";
-import { confinedBackend, openConfined, temporaryFolder } from "../../support/specs.js";
+import { busy, confinedBackend, openConfined, temporaryFolder } from "../../support/specs.js";
 
 /** A program with bubblewrap's name that runs `script` when it isn't asked for its version. */
 async function standIn(script: string): Promise<{ program: string; folder: string }> {
@@ -28,22 +28,24 @@ test("a hole of bubblewrap is named if it works here, whatever the version says"
   for (const { folder } of [open, closed]) expect(await readdir(folder)).toEqual(["bwrap"]);
 });
 
-test("Debian 12's bubblewrap has it: each sandbox and each finding on files says so, with the fix", async ({
-  skip,
-}) => {
-  const { bubblewrap } = await findPrograms();
-  const folder = await temporaryFolder();
-  const facts = await inspectBubblewrap(bubblewrap, folder);
-  const { bubblewrapWarning: warning } = facts;
-  if (warning === undefined) return skip(`host: bubblewrap ${facts.bubblewrap} doesn't have this hole`);
-  expect(warning).toMatch(/^bubblewrap 0\.\d+.*CVE-2026-87766.*install bubblewrap 0\.12/);
-  expect((await openConfined()).evidence).toMatchObject(facts);
-  const findings = await (await confinedBackend()).probe(AbortSignal.timeout(30_000));
-  const warned = findings.filter((finding) => finding.proven && finding.warning === warning);
-  expect(warned.map(({ capability }) => capability).sort()).toEqual([
-    "filesystem.host-hidden",
-    "filesystem.none",
-    "filesystem.read-only",
-    "filesystem.workspace-only",
-  ]);
-});
+test(
+  "Debian 12's bubblewrap has it: each sandbox and each finding on files says so, with the fix",
+  busy,
+  async ({ skip }) => {
+    const { bubblewrap } = await findPrograms();
+    const folder = await temporaryFolder();
+    const facts = await inspectBubblewrap(bubblewrap, folder);
+    const { bubblewrapWarning: warning } = facts;
+    if (warning === undefined) return skip(`host: bubblewrap ${facts.bubblewrap} doesn't have this hole`);
+    expect(warning).toMatch(/^bubblewrap 0\.\d+.*CVE-2026-87766.*install bubblewrap 0\.12/);
+    expect((await openConfined()).evidence).toMatchObject(facts);
+    const findings = await (await confinedBackend()).probe(AbortSignal.timeout(busy.timeout));
+    const warned = findings.filter((finding) => finding.proven && finding.warning === warning);
+    expect(warned.map(({ capability }) => capability).sort()).toEqual([
+      "filesystem.host-hidden",
+      "filesystem.none",
+      "filesystem.read-only",
+      "filesystem.workspace-only",
+    ]);
+  },
+);
