@@ -29,12 +29,12 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
     "set sandbox-local's dataFolder to a folder that other users can reach",
   ],
   [
-    /limit can't be set|has no \w+ cgroups/,
-    "run Ambit as root, or with delegated cgroups (systemd: Delegate=yes, DelegateSubgroup=runner)",
-  ],
-  [
     /disk limit can't be set/,
     "run Ambit as root on a host with loop devices and mkfs.ext4 (apt install e2fsprogs); in a container they are rarely allowed: limit what the tools write, or name a sandbox with its own disk",
+  ],
+  [
+    /limit can't be set|has no \w+ cgroups/,
+    "run Ambit as root, or with delegated cgroups (systemd: Delegate=yes, DelegateSubgroup=runner)",
   ],
   [/user ids/, "set sandbox-local's userIds to a range that nothing else uses"],
   [
