@@ -1,8 +1,8 @@
+export { type Records, type RunLog, recordsIn } from "./log/follow.js";
 export { type LeasedHold, type RecordedRun, recoveryOf } from "./log/recorded-run.js";
 export { Recorder } from "./log/recorder.js";
-export { type Records, type RunLog, recordsIn } from "./log/run-log.js";
 export { OtherKey, RecordedRuns, type RecordedRunsOptions, type StartedRun } from "./recorded-runs.js";
-export { endedBy } from "./replica/lost-result.js";
+export { endedBy } from "./replica/left-overs.js";
 export { Sealing } from "./sealing.js";
 export {
   type MemorySettings,

@@ -1,5 +1,6 @@
 import { messageOf, NotFound, RunCancelled, StoreFailed } from "@ambit/core";
 import { idOfRun } from "@ambit/core/contract";
+import type { Records } from "./log/follow.js";
 import {
   announcedBy,
   describedBy,
@@ -9,13 +10,11 @@ import {
 } from "./log/recorded-run.js";
 import { Recorder, takenOver } from "./log/recorder.js";
 import { RemoteProgress } from "./log/remote-progress.js";
-import type { Records } from "./log/run-log.js";
 import { requireKept, StoredLogs } from "./log/stored-log.js";
 import { retryWhileDown } from "./outage.js";
 import { BoundSessions, keyOf } from "./replica/bound-sessions.js";
 import { Lease, stopMs } from "./replica/lease.js";
-import { LeftOvers } from "./replica/left-overs.js";
-import { endedBy } from "./replica/lost-result.js";
+import { endedBy, LeftOvers } from "./replica/left-overs.js";
 import { newReplica, placePrefix } from "./replica/replica.js";
 import { Retaining } from "./retaining.js";
 import { type MemorySettings, type StoreSettings, storeSettingsSchema } from "./settings.js";

@@ -36,7 +36,7 @@ interface Question {
   readonly id: string;
 }
 
-export interface StoredAnswersOptions {
+interface StoredAnswersOptions {
   readonly store: Store;
   readonly settings: StoreSettings;
   readonly sealing: Sealing;

@@ -1,6 +1,6 @@
 import { Columns, type Database, type Statement } from "./database.js";
+import { sizeShards } from "./migrations.js";
 import { asInteger, constant, locking, type Sql, sql, statement } from "./query.js";
-import { sizeShards } from "./size-shards.js";
 
 /** The size that is counted for a run without events, since many small runs fill a disk too. */
 const rowSize = 1_024;

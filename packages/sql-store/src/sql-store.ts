@@ -1,14 +1,12 @@
 import type { Store } from "@ambit/durable/store";
 import type { Database } from "./database.js";
-import { Queue } from "./runs/queue.js";
-import { Quotas } from "./runs/quotas.js";
+import { Queue, Quotas } from "./runs/quotas.js";
 import { RunRetention } from "./runs/retention.js";
 import { Runs } from "./runs/runs.js";
 import { ClaimRows } from "./shared/claims.js";
 import { DeliveryRows } from "./shared/deliveries.js";
 import { ReplicaRows } from "./shared/replicas.js";
-import { SessionUses } from "./shared/session-use.js";
-import { SessionRows } from "./shared/sessions.js";
+import { SessionRows, SessionUses } from "./shared/sessions.js";
 
 /** A store over a database whose schema is up to date. */
 export function sqlStore(database: Database): Store {

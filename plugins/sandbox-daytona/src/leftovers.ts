@@ -1,10 +1,32 @@
-import { type Leftover, labelsOfDeployment, ownershipOf } from "@ambit/backend-kit";
+import { type Leftover, labelsOfDeployment, type Ownership, ownershipOf } from "@ambit/backend-kit";
 import type { DaytonaConfig } from "./config.js";
-import { isOwnedBy, machineName } from "./open/owner.js";
 import { deleteMachine } from "./open/remote-machine.js";
 import { ServiceFailure } from "./platform/failure.js";
+import { withRetries } from "./platform/retries.js";
 import type { Service } from "./platform/service.js";
 import { ownerOfSecret, removeSecret, secretPrefix } from "./secrets/organisation-secrets.js";
+
+/** The name of a session's sandbox, unique in the organisation. */
+export function machineName({ namePrefix }: { readonly namePrefix: string }, session: string): string {
+  return `${namePrefix}-${session}`;
+}
+
+/**
+ * Whether the sandbox still has this owner. Another runner changes its labels before it takes it over.
+ *
+ * @throws ServiceFailure when that can't be determined, or the sandbox is gone.
+ */
+export async function isOwnedBy(
+  account: { readonly config: { readonly requestTimeoutMs: number }; service(): Promise<Service> },
+  id: string,
+  owner: Ownership,
+): Promise<boolean> {
+  const service = await account.service();
+  const limitMs = account.config.requestTimeoutMs;
+  const { labels } = await withRetries(() => service.get(id), { retries: 2, limitMs });
+  const found = ownershipOf(labels);
+  return found?.replica === owner.replica && found.session === owner.session && found.fence === owner.fence;
+}
 
 /**
  * The deployment's sandboxes and secrets.

@@ -13,6 +13,7 @@ import {
   type ActorGap,
   type Boundary,
   type Capability,
+  capabilities,
   type Domain,
   domains,
   type Finding,
@@ -27,14 +28,50 @@ import {
 import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { mountsAgents, preparedBy } from "./address.js";
-import { claims } from "./claims.js";
 import type { DockerConfig } from "./config.js";
-import { exemptFor } from "./exempt.js";
-import { inboundGaps } from "./inbound-gaps.js";
 import { DockerLayers } from "./layers/docker-layers.js";
+import { ownFirstUser } from "./open/container-options.js";
 import { type EngineFacts, lacksDropping } from "./open/hiding.js";
-import { ownFirstUser } from "./open/own-users.js";
 import type { PreparedSandbox } from "./open/prepared.js";
+
+/** The probe finds what an engine or a runtime can't enforce. */
+export const claims: readonly Capability[] = capabilities;
+
+/**
+ * Why connections to ports inside might lead elsewhere. A container without a network has a loopback of its own; in a network
+ * with options, such as Podman's `pasta:-T,auto`, its ports may be this host's. Pure.
+ */
+export function inboundGaps(
+  { inbound, network: { mode } }: Boundary,
+  { network }: Pick<DockerConfig, "network">,
+): readonly ActorGap[] {
+  if (inbound === undefined || mode !== "on" || !network.includes(":")) return [];
+  return [
+    {
+      capability: "inbound.ports",
+      reason: `sandbox-docker's network "${network}" has options, by which ports inside may be this host's`,
+      fix: 'set sandboxPermission.network to "off" or an allowlist, or sandbox-docker\'s network to a name without options',
+    },
+  ];
+}
+
+const ownKernel = "gVisor provides its own kernel, so what is created there is inside the sandbox too";
+
+const always = {
+  "filesystem.workspace-only/set-id":
+    "the workspace is a volume in a folder that only root on the engine's host can enter, and inside no program gains privileges",
+};
+const ofGvisor = {
+  "network.deny/io-uring": ownKernel,
+  "process.contained/own-user-namespace": ownKernel,
+  "filesystem.workspace-only/exchange-under-the-runner":
+    "gVisor's renameat2 doesn't support RENAME_EXCHANGE, so two files can't be exchanged inside",
+};
+
+/** Why an attack, by its id, breaks no promise of containers with this runtime. */
+function exemptFor(runtime: string | undefined): NonNullable<Verification["exempt"]> {
+  return runtime === "runsc" ? { ...always, ...ofGvisor } : always;
+}
 
 /** Sandboxes in containers of a Docker or Podman engine. */
 export class DockerSandbox implements VerifiableBackend {
@@ -122,7 +159,7 @@ export class DockerSandbox implements VerifiableBackend {
   }
 
   async dependsOn(signal: AbortSignal): Promise<readonly string[]> {
-    const { identityOf } = await import("./engine/identity.js");
+    const { identityOf } = await import("./engine/engine.js");
     return await identityOf(await this.#engine(), this.#config, signal);
   }
 

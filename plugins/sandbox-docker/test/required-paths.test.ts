@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { requireOutside } from "../src/open/required-paths.js";
+import { requireOutside } from "../src/open/start-container.js";
 
 async function folders(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-required-"));

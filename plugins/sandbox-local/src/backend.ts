@@ -23,7 +23,7 @@ import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
-import { readabilityOf } from "./confined/files/readability.js";
+import { readabilityOf } from "./confined/files/required-paths.js";
 import type { JailSetup } from "./confined/jail-setup.js";
 import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { SessionOverrides } from "./confined/session.js";
@@ -55,7 +55,7 @@ export class LocalSandbox implements VerifiableBackend {
     this.#dataFolder = config.dataFolder ?? defaultDataFolder();
     this.#lookup = lookup;
     this.#runner = lazy(async () => {
-      const { openRunner } = await import("./reaper/open-runner.js");
+      const { openRunner } = await import("./reaper/reap.js");
       return openRunner(this.#dataFolder, config.takeoverMinutes * 60_000);
     });
   }
@@ -108,34 +108,39 @@ export class LocalSandbox implements VerifiableBackend {
   }
 
   async open(spec: SandboxSpec, _scope: Scope): Promise<Sandbox> {
-    const sandbox = await this.#open(spec);
+    const sandbox = this.#mustConfine(spec)
+      ? await this.#openConfined(spec)
+      : await this.#openWithoutBoundary(spec);
     // What the first use found of dead runners. That may have been a probe, whose log is discarded.
     (await this.#runner()).trash.report(spec.log);
     return sandbox;
   }
 
   async discardRemains(remains: string): Promise<void> {
-    const { readRemains } = await import("./confined/remains.js");
+    const { readRemains } = await import("./confined/session.js");
     const { deadRunner } = await import("./folders/runner-folder.js");
     const { runner, session } = readRemains(remains);
     await (await this.#runner()).trash.discard(join(await deadRunner(this.#dataFolder, runner), session));
   }
 
-  async #open(spec: SandboxSpec): Promise<Sandbox> {
-    if (
-      spec.remains !== undefined ||
-      spec.workspaceFolder !== undefined ||
-      isRestricted(spec.boundary) ||
-      spec.required.length > 0 ||
-      spec.secrets !== undefined
-    )
-      return this.#openConfined(spec);
-    const { unconfined } = this.#config;
-    if (unconfined === "prefer") return this.#openUnconfined(spec);
+  /** Whether this spec, or the configuration, lets the sandbox open only confined. */
+  #mustConfine({ remains, workspaceFolder, boundary, required, secrets }: SandboxSpec): boolean {
+    return (
+      this.#config.unconfined === "refuse" ||
+      remains !== undefined ||
+      workspaceFolder !== undefined ||
+      isRestricted(boundary) ||
+      required.length > 0 ||
+      secrets !== undefined
+    );
+  }
+
+  async #openWithoutBoundary(spec: SandboxSpec): Promise<Sandbox> {
+    if (this.#config.unconfined === "prefer") return this.#openUnconfined(spec);
     try {
       return await this.#openConfined(spec);
     } catch (error) {
-      if (unconfined === "refuse" || !(error instanceof SandboxFailed)) throw error;
+      if (!(error instanceof SandboxFailed)) throw error;
       spec.log.warn(
         { sandbox: spec.id, reason: error.message },
         "this run has no boundary and isn't confined",
@@ -150,8 +155,8 @@ export class LocalSandbox implements VerifiableBackend {
   ): Promise<ConfinedSandbox> {
     const hides = (secret: HiddenCredential) => this.hides(secret, spec.boundary);
     refuseBeyond({ sandbox: "The local sandbox", claims, gaps: limitsOf(spec.boundary), hides }, spec);
-    // Sixty modules, loaded with the first sandbox or probe, so that a server starts without them.
-    const { openConfined } = await import("./confined/open.js");
+    // The modules of a jail, loaded with the first sandbox or probe, so that a server starts without them.
+    const { openConfined } = await import("./confined/sandbox.js");
     const { checkHost, makeJailSetup } = await import("./confined/jail-setup.js");
     checkHost();
     const runner = await this.#runner();

@@ -1,12 +1,65 @@
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { chmod, link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { codeOf, messageOf, SandboxFailed } from "@ambit/core/plugin";
-import { type OpenFolder, openFolder } from "../safe-fs/index.js";
-import { atExit } from "./at-exit.js";
-import { isListening, listenAt } from "./lifeline.js";
+import { inFolder, type OpenFolder, openFolder } from "../safe-fs/index.js";
+
+/** Bytes of a socket's path that every system supports. */
+const maxPathBytes = 103;
+
+/**
+ * A socket that listens as long as this process lives: the kernel closes it however the process ends, SIGKILL included,
+ * and containers that share the folder see that too. A pid in a file shows neither. It doesn't keep the process alive.
+ *
+ * @throws what the system says, such as EADDRINUSE.
+ */
+export async function listenAt(folder: OpenFolder, name: string): Promise<Server> {
+  // By descriptor if possible, since a folder's path may be longer than a socket's path may be.
+  const path = inFolder(folder, name);
+  // Node.js silently truncates a longer one, and all sockets of the folder would share the result.
+  if (Buffer.byteLength(path) > maxPathBytes) throw new Error(`${path} is too long for a socket`);
+  const server = createServer((connection) => connection.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, () => resolve());
+  });
+  server.unref();
+  return server;
+}
+
+/** Whether a process listens there. Only two refusals say that none does; after any other, one may be alive. */
+export function isListening(folder: OpenFolder, name: string): Promise<boolean> {
+  return new Promise<boolean>((resolve) => {
+    const connection = connect(inFolder(folder, name));
+    connection.once("connect", () => resolve(true));
+    connection.once("error", (error) => resolve(!["ENOENT", "ECONNREFUSED"].includes(codeOf(error) ?? "")));
+    connection.once("close", () => connection.destroy());
+    connection.once("connect", () => connection.destroy());
+  });
+}
+
+const actions = new Set<() => void>();
+
+/**
+ * Runs a synchronous action when the process ends normally. There is one listener for all actions.
+ *
+ * @returns takes the action back.
+ */
+export function atExit(action: () => void): () => void {
+  if (actions.size === 0) process.once("exit", runAll);
+  actions.add(action);
+  return () => {
+    actions.delete(action);
+    if (actions.size === 0) process.off("exit", runAll);
+  };
+}
+
+function runAll(): void {
+  for (const action of actions) action();
+}
 
 export type ReplicaState = "alive" | "dead" | "unknown";
 

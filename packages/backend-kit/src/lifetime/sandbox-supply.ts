@@ -1,10 +1,77 @@
 import { randomUUID } from "node:crypto";
-import { quietLog } from "@ambit/attacks/probe";
-import type { LayerUse, Log, Sandbox, SandboxSpec, Scope } from "@ambit/core/plugin";
-import type { Ownership } from "./ownership.js";
-import { Reaper, type ReaperOptions } from "./reaper.js";
-import { type Shape, shapeOf } from "./shape.js";
+import { filesystem, forwardingLog, quietLog, unlimitedBoundary } from "@ambit/attacks/probe";
+import type { Boundary, LayerUse, Log, Sandbox, SandboxFailed, SandboxSpec, Scope } from "@ambit/core/plugin";
+import { type Ownership, Reaper, type ReaperOptions } from "./reaper.js";
 import { type Prepared, WarmPool } from "./warm-pool.js";
+
+/**
+ * What a sandbox is created with if a proxy of the runner handles hosts and credentials. Two of the same shape are
+ * interchangeable until a session has them.
+ */
+export interface Shape extends Pick<SandboxSpec, "boundary" | "required" | "requiredPaths"> {
+  /** Whether the session has credentials that stay outside. */
+  readonly hasSecrets: boolean;
+}
+
+/** Leaves out what differs between sessions of one shape: hosts, credentials. Pure. */
+export function shapeOf({ boundary, required, requiredPaths, secrets = [] }: SandboxSpec): Shape {
+  const { network, resources } = boundary;
+  const mode: Boundary["network"]["mode"] = network.mode === "on" ? "on" : "off";
+  return {
+    boundary: {
+      ...unlimitedBoundary,
+      network: { mode, rules: [] },
+      filesystem: filesystem(boundary.filesystem.mode),
+      resources,
+    },
+    required: required.toSorted(),
+    requiredPaths,
+    hasSecrets: secrets.length > 0,
+  };
+}
+
+/** The one session that a prepared sandbox is given to, which it doesn't know while it is made. */
+export class Assignment {
+  #session: SandboxSpec | undefined;
+  #failure: SandboxFailed | undefined;
+
+  /** Undefined while it belongs to none. */
+  get session(): SandboxSpec | undefined {
+    return this.#session;
+  }
+
+  /** Whether it wasn't lost while it waited. */
+  get isUsable(): boolean {
+    return this.#failure === undefined;
+  }
+
+  /** @throws SandboxFailed if the sandbox was lost; an error if it has a session already */
+  give(session: SandboxSpec): void {
+    if (this.#session !== undefined) throw new Error("the sandbox belongs to a session already");
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#session = session;
+  }
+
+  /** Several may notice that it is lost: the first reason counts. */
+  fail(failure: SandboxFailed): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = failure;
+    this.#session?.onFailure?.(failure);
+  }
+
+  /** What the sandbox is made with: its log is the session's once it belongs to one, since no other log may mention it. */
+  specOf(id: string, { boundary, required, requiredPaths }: Shape): SandboxSpec {
+    return {
+      id,
+      boundary,
+      required,
+      requiredPaths,
+      onDecision: () => undefined,
+      log: forwardingLog(() => this.#session?.log),
+      onFailure: (failure) => this.fail(failure),
+    };
+  }
+}
 
 /** A sandbox that belongs to no session yet. It holds nothing of a session, and serves only one. */
 export interface PreparedSandbox<Opened extends Sandbox, Overrides extends object> extends Prepared {

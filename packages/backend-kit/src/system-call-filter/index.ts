@@ -1,11 +1,15 @@
 /** A filter of system calls as the kernel loads it, for sandboxes that no container engine filters. */
-export { assemble, type BpfStatement } from "./bpf.js";
 export {
+  type ArgumentTest,
   allowedNumbers,
+  assemble,
+  type BpfStatement,
   compileSeccompFilter,
   errnoOf,
   filterStatements,
+  type SeccompRule,
   seccompErrno,
+  seccompRules,
+  setIdRules,
   x32Bit,
 } from "./compile.js";
-export { type ArgumentTest, type SeccompRule, seccompRules, setIdRules } from "./rules.js";

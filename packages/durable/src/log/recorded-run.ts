@@ -9,7 +9,7 @@ import {
 import type { Log } from "@ambit/core/plugin";
 import type { Sealing } from "../sealing.js";
 import type { NewRun } from "../store/index.js";
-import { sealedWebhook } from "../webhooks/target.js";
+import { sealedWebhook } from "../webhooks/messages.js";
 
 /** What a recorded run knows of its right to act: another replica may take it over. */
 export interface LeasedHold {

@@ -4,8 +4,8 @@ import { type AgentEvent, type AgentEventOf, isAbout, type RunResult } from "@am
 import type { Log } from "@ambit/core/plugin";
 import type { NewDelivery, NewInteraction } from "../store/index.js";
 import { aboutEnd, aboutExpiry, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
+import type { RecordGroup, RunLog } from "./follow.js";
 import { type RecordedRun, textOf } from "./recorded-run.js";
-import type { RecordGroup, RunLog } from "./run-log.js";
 
 /**
  * Where events come fast, a group gathers for 2 ms, or until it has enough characters: it costs a store and each reader
@@ -27,7 +27,7 @@ interface Questions {
   readonly deliveries: NewDelivery[];
 }
 
-export interface RecorderOptions {
+interface RecorderOptions {
   readonly run: RecordedRun;
   readonly runLog: RunLog;
   readonly source: MessageSource;

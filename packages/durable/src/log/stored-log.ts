@@ -4,11 +4,10 @@ import type { Log } from "@ambit/core/plugin";
 import { retryWhileDown } from "../outage.js";
 import type { StoreSettings } from "../settings.js";
 import type { EventGroup, NewRun, RunEnd, Store, StoredRun, Written } from "../store/index.js";
+import type { RecordGroup, Records, RunLog } from "./follow.js";
 import { follow, type LogEnd, pageCharacters, type RecordSource } from "./follow.js";
-import { Pace, type PacedReader } from "./pace.js";
-import { RecentRecords } from "./recent-records.js";
+import { Pace, type PacedReader, RecentRecords } from "./recent-records.js";
 import type { RemoteProgress } from "./remote-progress.js";
-import type { RecordGroup, Records, RunLog } from "./run-log.js";
 
 const mebibyte = 1_048_576;
 /** Characters of the latest events of a run here that its readers needn't ask the store for. */

@@ -7,7 +7,7 @@ import type { Sealing } from "../sealing.js";
 import type { StoreSettings } from "../settings.js";
 import type { SessionUse, Store, StoredRun, StoredSessionName, TakeoverTime } from "../store/index.js";
 
-export interface BoundSessionsOptions {
+interface BoundSessionsOptions {
   readonly store: Store;
   /** False: the store is in memory, and the runner doesn't say which sessions it has closed. */
   readonly isShared: boolean;
@@ -21,7 +21,7 @@ export interface BoundSessionsOptions {
 }
 
 /** This replica's record of a session. */
-export interface Holding {
+interface Holding {
   /** Increases with each replica that takes the session over. */
   readonly fence: number;
   /** Data that the last replica stored for the next one. */

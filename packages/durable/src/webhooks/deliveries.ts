@@ -2,7 +2,7 @@ import { messageOf } from "@ambit/core";
 import { type Log, unlessAborted, type WebhookAttempt } from "@ambit/core/plugin";
 import type { Sealing } from "../sealing.js";
 import type { Delivery, DeliveryOutcome, Store } from "../store/index.js";
-import { urlOf } from "./target.js";
+import { urlOf } from "./messages.js";
 
 /** Milliseconds between two checks for due deliveries. */
 const pollMs = 1_000;

@@ -4,10 +4,12 @@ import {
   type InteractionPayload,
   idOfRun,
   interactionKindSchema,
+  type RunRequest,
   type RunResult,
 } from "@ambit/core/contract";
 import { pieceEnd } from "@ambit/core/plugin";
-import type { NewDelivery, RunWebhook, StoredInteraction } from "../store/index.js";
+import type { Sealing } from "../sealing.js";
+import type { Delivery, NewDelivery, RunWebhook, StoredInteraction } from "../store/index.js";
 import type { WebhookMessage } from "../wire/webhook-message.js";
 
 /** Characters of an output or of a question in a message: receivers refuse large bodies. */
@@ -86,3 +88,19 @@ function shortened(text: string | undefined): string | undefined {
 }
 
 const now = () => new Date().toISOString();
+
+/** The webhook of a request as it is stored: the address often holds a secret of the receiver's. */
+export function sealedWebhook(
+  { webhook }: Pick<RunRequest, "webhook">,
+  runId: string,
+  sealing: Sealing,
+): RunWebhook | undefined {
+  if (webhook === undefined) return undefined;
+  const { url, events } = webhook;
+  return { target: sealing.seal(runId, url), host: new URL(url).host, events };
+}
+
+/** @throws Error for what another key sealed */
+export function urlOf({ target, runId }: Delivery, sealing: Sealing): URL {
+  return new URL(String(sealing.unseal(runId, target)));
+}

@@ -2,8 +2,7 @@ import type { Retained, Retention } from "@ambit/durable/store";
 import { dayMs } from "../counting.js";
 import { Columns, type Database, type Statement } from "../database.js";
 import { asInteger, clock, constant, list, locking, type Sql, sql, statement } from "../query.js";
-import { lives } from "../shared/lease.js";
-import { forgetUse } from "../shared/session-use.js";
+import { forgetUse, lives } from "../shared/sessions.js";
 import { keptSize, recount, sizeOfRun, uncount } from "../sizes.js";
 
 /** Runs that are deleted in one transaction: others wait for it. */

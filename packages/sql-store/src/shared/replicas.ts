@@ -24,7 +24,7 @@ import {
 import { interactionOf, runOf } from "../rows.js";
 import { countAnswer, countExpiry } from "../sizes.js";
 import { addDelivery } from "./deliveries.js";
-import { lives } from "./lease.js";
+import { lives } from "./sessions.js";
 
 /** Replicas and their leases; questions. */
 export class ReplicaRows {

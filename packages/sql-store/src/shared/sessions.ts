@@ -1,16 +1,22 @@
 import type {
   SessionHold,
   SessionPlace,
+  SessionUse,
   StoredSession,
   StoredSessionName,
   TakeoverTime,
   Written,
 } from "@ambit/durable/store";
-import { lockUsage } from "../counting.js";
-import { Columns, type Database } from "../database.js";
+import { dayMs, lockUsage } from "../counting.js";
+import { Columns, type Database, type Statement } from "../database.js";
 import { all, asText, clock, constant, equal, locking, type Sql, sql, statement } from "../query.js";
 import { sessionOf } from "../rows.js";
-import { lives } from "./lease.js";
+
+/** Whether the replica in a table's row has a valid lease. */
+export function lives(database: Pick<Database, "now">, table: string): Sql {
+  return sql`EXISTS (SELECT 1 FROM ambit_replicas p
+    WHERE p.id = ${sql.ref(`${table}.replica`)} AND p.expires_at > ${clock(database)})`;
+}
 
 /** A run of the session is in progress at its owner. */
 const isInUse = sql`EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running' AND r.session = ambit_sessions.session
@@ -137,4 +143,44 @@ export class SessionRows {
     ]);
     return rows.map(sessionOf);
   }
+}
+
+const figures = ["requests", "input", "cached", "output", "usd", "granted"] as const;
+
+/** The usage of models by sessions. */
+export class SessionUses {
+  constructor(readonly database: Database) {}
+
+  async keep({ project = "", session }: StoredSessionName, use: SessionUse): Promise<SessionUse> {
+    const larger = figures.map((name) => {
+      const [column, one] = [sql.ref(name), sql.ref(`excluded.${name}`)];
+      const other = sql.ref(`ambit_spending.${name}`);
+      return sql`${column} = CASE WHEN ${one} > ${other} THEN ${one} ELSE ${other} END`;
+    });
+    const [[row = {}] = []] = await this.database.run([
+      statement(
+        sql`INSERT INTO ambit_spending (project, session, ${sql.join(figures.map((name) => sql.ref(name)))},
+          is_priced, used_at)
+        VALUES (${project}, ${session}, ${sql.join(figures.map((name) => use[name]))},
+          ${use.isPriced ? 1 : 0}, ${clock(this.database)}) ON CONFLICT (project, session) DO UPDATE
+        SET ${sql.join(larger)}, used_at = excluded.used_at,
+          is_priced = CASE WHEN excluded.is_priced = 0 THEN 0 ELSE ambit_spending.is_priced END RETURNING *`,
+      ),
+    ]);
+    const columns = new Columns(row);
+    return {
+      requests: columns.number("requests"),
+      input: columns.number("input"),
+      cached: columns.number("cached"),
+      output: columns.number("output"),
+      usd: columns.number("usd"),
+      granted: columns.number("granted"),
+      isPriced: columns.number("is_priced") === 1,
+    };
+  }
+}
+
+/** Deletes counts that were last used more than a day ago. */
+export function forgetUse(database: Pick<Database, "now">): Statement {
+  return statement(sql`DELETE FROM ambit_spending WHERE used_at < ${clock(database)} - ${constant(dayMs)}`);
 }

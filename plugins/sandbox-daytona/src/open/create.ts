@@ -5,7 +5,7 @@ import { type RemovalTimes, removeLater } from "../platform/remove-later.js";
 import { withRetries } from "../platform/retries.js";
 import type { Machine, SandboxOrder, Service } from "../platform/service.js";
 
-export interface CreateLimits {
+interface CreateLimits {
   readonly createTimeoutMs: number;
   readonly requestTimeoutMs: number;
   readonly removal?: RemovalTimes;

@@ -1,16 +1,46 @@
 import { openRemoteSandbox, type RemoteSandbox, type RemoteSandboxOptions } from "@ambit/bridge";
-import type { Evidence, NetworkBoundary, SandboxSpec, Scope } from "@ambit/core/plugin";
+import {
+  type Evidence,
+  type NetworkBoundary,
+  SandboxFailed,
+  type SandboxSpec,
+  type Scope,
+} from "@ambit/core/plugin";
+import { z } from "zod";
 import type { Account } from "../account.js";
 import { addressId, attemptsAgainst, leaksIn } from "../inside/attempts.js";
 import { daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
 import { snapshotName } from "../layers/layer-snapshots.js";
 import { pauseFor } from "../platform/retries.js";
+import { mountedSecretsSchema } from "../secrets/organisation-secrets.js";
 import { bridgeSettings } from "./bridge-settings.js";
-import { writeHandover } from "./handover.js";
 import { LayerOfMachine } from "./layer-of-machine.js";
 import { LimitsNotApplied, type StartedMachine, startMachine } from "./start-machine.js";
 import { watch } from "./watch.js";
+
+const handoverSchema = z.strictObject({
+  /** The platform's id of the sandbox. */
+  machine: z.string().min(1),
+  secrets: mountedSecretsSchema.default({ ids: [], mounts: {}, placeholders: {} }),
+  bridge: z.strictObject({ key: z.string(), epoch: z.string(), copied: z.array(z.string()).readonly() }),
+});
+/** What another runner needs to take the sandbox over. */
+type Handover = z.output<typeof handoverSchema>;
+
+function writeHandover(handover: Handover): string {
+  return JSON.stringify(handover);
+}
+
+/** @throws SandboxFailed for data of another version. */
+export function readHandover(text: string): Handover {
+  const read = handoverSchema.safeParse(JSON.parse(text));
+  if (read.success) return read.data;
+  throw new SandboxFailed("Another version of sandbox-daytona opened the session's sandbox", {
+    cause: read.error,
+    concerns: "session",
+  });
+}
 
 /**
  * One sandbox, with its limits read back and tried from inside before anything runs in it.

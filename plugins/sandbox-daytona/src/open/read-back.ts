@@ -1,7 +1,7 @@
 import type { MachineView, SandboxOrder } from "../platform/service.js";
 
 /** A setting that differs from what was requested. */
-export interface SettingDifference {
+interface SettingDifference {
   /** Whether the run's boundary needs it: such a difference must not appear later either. */
   readonly isLimit: boolean;
   readonly text: string;

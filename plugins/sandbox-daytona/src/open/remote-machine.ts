@@ -6,7 +6,7 @@ import { type RemovalTimes, removeLater } from "../platform/remove-later.js";
 import { withRetries } from "../platform/retries.js";
 import type { Machine } from "../platform/service.js";
 
-export interface RemoteMachineOptions {
+interface RemoteMachineOptions {
   readonly machine: Machine;
   readonly apiKey: string;
   readonly requestTimeoutMs: number;

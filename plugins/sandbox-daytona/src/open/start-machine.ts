@@ -2,17 +2,17 @@ import { labelsOf, type Ownership } from "@ambit/backend-kit";
 import { type Boundary, type HiddenCredential, type Log, SandboxFailed } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import type { DaytonaConfig } from "../config.js";
+import { isOwnedBy, machineName } from "../leftovers.js";
 import { networkSettings } from "../limits/network.js";
 import { type ResourceSettings, resourceSettings } from "../limits/resources.js";
 import { asSandboxFailed } from "../platform/failure.js";
 import type { Machine, MachineView, SandboxOrder } from "../platform/service.js";
 import { type MountedSecrets, removeSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import { createMachine } from "./create.js";
-import { isOwnedBy, machineName } from "./owner.js";
 import { differences } from "./read-back.js";
 import { RemoteMachine } from "./remote-machine.js";
 
-export interface MachineRequest {
+interface MachineRequest {
   readonly session: string;
   readonly boundary: Boundary;
   /** Variables of every process that the platform itself starts. Default: none. */

@@ -4,7 +4,7 @@ import type { Machine, SandboxOrder } from "../platform/service.js";
 import { differences } from "./read-back.js";
 import { asMissing, endOf } from "./remote-machine.js";
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly machine: Machine;
   readonly order: SandboxOrder;
   readonly everyMs: number;

@@ -83,7 +83,7 @@ const byWords: readonly (readonly [words: RegExp, fix: (config: DockerConfig) =>
 ];
 
 /** The cause of a failure of the engine, and how a deployer fixes it. */
-export function explain(error: unknown, config: DockerConfig): Explained {
+function explain(error: unknown, config: DockerConfig): Explained {
   const known = byCode[codeOf(error) ?? ""]?.(addressOf(config));
   if (known !== undefined && statusOf(error) === undefined) return known;
   if (isLate(error)) {

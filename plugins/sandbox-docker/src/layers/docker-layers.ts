@@ -5,7 +5,7 @@ import type { Engine } from "../engine/engine.js";
 import { asSandboxFailed, statusOf } from "../engine/failure.js";
 import type { LayerVolumes } from "./layer-volumes.js";
 
-export interface DockerLayersOptions {
+interface DockerLayersOptions {
   readonly config: DockerConfig;
   readonly engine: () => Promise<Engine>;
   readonly host: () => Promise<{ readonly isDocker: boolean; readonly hasAllUsers: boolean }>;

@@ -1,11 +1,30 @@
+import { createHash, randomInt } from "node:crypto";
 import { labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
-import { type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
+import { type LayerUse, type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
 import { imageStore } from "@ambit/egress/credentials";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
 import { mountsAgents } from "../address.js";
 import type { DockerConfig } from "../config.js";
 import type { LayerMounts } from "../layers/mounted-layer.js";
 import { type EngineFacts, firstCommand, hidingRights } from "./hiding.js";
+
+/** User ids that systemd's conventions leave unassigned: no user of the host has one. */
+const users = { first: 0x7000_0000, last: 0x7fff_ffff };
+/** Of one sandbox: more than its guest daemon gives to processes. */
+const usersOfOne = 4_096;
+const places = Math.floor((users.last - users.first) / usersOfOne);
+
+/**
+ * The first user id of one sandbox's processes. The kernel counts what a user has of inotify, pipes' memory and the like over all
+ * containers: the same ids could take it from each other. Those of one layer, which is one project's, are the same, as its files'.
+ */
+export function ownFirstUser(layer: Pick<LayerUse, "name"> | undefined): number {
+  const place =
+    layer === undefined
+      ? randomInt(places)
+      : createHash("sha256").update(layer.name).digest().readUInt32BE() % places;
+  return users.first + place * usersOfOne;
+}
 
 /**
  * What the guest daemon does as root: give files and processes to other users, and end processes. No process of a run
@@ -16,7 +35,7 @@ export const keptCapabilities = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "K
 /** Where the runner's files are mounted inside; below it, each has the path that it has on the runner. */
 export const copyRoot = "/opt/ambit";
 
-export const mib = 1024 * 1024;
+const mib = 1024 * 1024;
 
 /**
  * The options of a boundary's container. Pure.

@@ -6,7 +6,7 @@
  *   For engines that don't have all privileges themselves, such as one in a virtual machine or a container.
  * - `none`: the image lacks the programs for it. Then `environment.per-tool` isn't proven.
  */
-export type ProcessHiding = "exec" | "drop" | "none";
+type ProcessHiding = "exec" | "drop" | "none";
 
 /** What the first sandboxes found out about an engine and its image. */
 export interface EngineFacts {

@@ -24,7 +24,7 @@ import { copyRoot } from "./container-options.js";
 import { readBack } from "./read-back.js";
 import { type StartContainerOptions, type StartedContainer, startContainer } from "./start-container.js";
 
-export type PrepareContainerOptions = Omit<StartContainerOptions, "guest" | "mountedLayer"> &
+type PrepareContainerOptions = Omit<StartContainerOptions, "guest" | "mountedLayer"> &
   SandboxOrder & { readonly volumes: LayerVolumes };
 
 const bridgeOf = ({ id, config, shape: { boundary }, layer }: PrepareContainerOptions) => ({

@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import {
   defaultDataFolder,
   type Ownership,
@@ -7,7 +8,7 @@ import {
   writeSeccompProfile,
 } from "@ambit/backend-kit";
 import type { FirstCommand } from "@ambit/bridge";
-import { type Evidence, type Log, SandboxFailed } from "@ambit/core/plugin";
+import { type Evidence, type Log, type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
 import type Docker from "dockerode";
 import type { ContainerCreateOptions } from "dockerode";
 import { mountsAgents } from "../address.js";
@@ -19,7 +20,24 @@ import { Container } from "./container.js";
 import { containerOptions } from "./container-options.js";
 import { type EngineFacts, remount } from "./hiding.js";
 import { readBack, unaskedVolumes } from "./read-back.js";
-import { requireOutside } from "./required-paths.js";
+
+/**
+ * No mount may show Ambit's own data, also not by a link.
+ * @throws SandboxFailed naming what is installed in such a folder
+ */
+export async function requireOutside(dataFolder: string, paths: readonly RequiredPath[]): Promise<void> {
+  const data = await realPath(dataFolder);
+  for (const { path, what } of paths) {
+    const real = await realPath(path);
+    if (!`${data}/`.startsWith(real.endsWith("/") ? real : `${real}/`)) continue;
+    throw new SandboxFailed(
+      `${what} can't be mounted: its folder contains Ambit's own data. Install it in another folder`,
+    );
+  }
+}
+
+/** The path itself where there is nothing: the engine says so. */
+const realPath = (path: string) => realpath(path).catch(() => path);
 
 /** @param folder for the filter as a file, which a Podman on this host reads. @throws SandboxFailed */
 export async function factsOf(engine: Engine, config: DockerConfig, folder: string): Promise<EngineFacts> {

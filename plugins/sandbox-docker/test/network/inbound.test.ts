@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { unavailableReason } from "@ambit/docker-engine";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { inboundGaps } from "../../src/inbound-gaps.js";
+import { inboundGaps } from "../../src/backend.js";
 import { configSchema, DockerSandbox } from "../../src/index.js";
 import { type Runtime, scope, settingsFor, specOf } from "../support/on-engine.js";
 

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { dockerEngine } from "@ambit/docker-engine";
 import Docker from "dockerode";
-import { archiveOf } from "../../src/engine/archive.js";
+import { archiveOf } from "../../src/open/container.js";
 
 /** Builds an image from the default one on the test run's engine, without a network. @param lines of its Dockerfile. */
 export async function buildImage(name: string, lines: readonly string[]): Promise<Docker.Image> {

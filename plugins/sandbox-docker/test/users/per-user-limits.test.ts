@@ -8,7 +8,7 @@ import { unavailableReason } from "@ambit/docker-engine";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { describeUnless } from "../../../../scripts/vitest/skip-without.ts";
 import { configSchema, DockerSandbox } from "../../src/index.js";
-import { ownFirstUser } from "../../src/open/own-users.js";
+import { ownFirstUser } from "../../src/open/container-options.js";
 import { scope, settingsFor, specOf } from "../support/on-engine.js";
 
 describe("the user ids of a sandbox", () => {

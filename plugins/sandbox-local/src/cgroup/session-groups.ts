@@ -19,9 +19,133 @@ import {
   type ResourceLimits,
   SandboxFailed,
 } from "@ambit/core/plugin";
-import { signal } from "../process/signal.js";
-import { type Controller, findHierarchies, groupOf, type Hierarchy } from "./hierarchy.js";
-import { type CgroupSetting, settingsFor } from "./limits.js";
+import { signal } from "../process/marked-processes.js";
+
+type Controller = "memory" | "pids" | "cpu";
+
+/** Where this process sees a controller's groups. */
+interface Hierarchy {
+  readonly version: 1 | 2;
+  /** The runner's own group, as a folder. */
+  readonly own: string;
+  /** The folder of the topmost group in this mount. */
+  readonly root: string;
+}
+
+/** Each controller's hierarchy; absent where this kernel or container has none. */
+type Hierarchies = Readonly<Partial<Record<Controller, Hierarchy>>>;
+
+export async function findHierarchies(): Promise<Hierarchies> {
+  const [mounts, groups] = await Promise.all([
+    readFile("/proc/self/mountinfo", "latin1"),
+    readFile("/proc/self/cgroup", "latin1"),
+  ]);
+  return parseHierarchies(mounts, groups);
+}
+
+/** Pure. @param groups `/proc/self/cgroup`: `4:memory:/path` for version 1, `0::/path` for version 2 (cgroups(7)). */
+export function parseHierarchies(mounts: string, groups: string): Hierarchies {
+  const found: Partial<Record<Controller, Hierarchy>> = {};
+  const mounted = mounts.split("\n").flatMap((line) => parseMount(line));
+  for (const line of groups.split("\n")) {
+    const [number, names, ...rest] = line.split(":");
+    const path = rest.join(":");
+    const version = number === "0" && names === "" ? 2 : 1;
+    for (const controller of ["memory", "pids", "cpu"] as const) {
+      const mount = mounted.find((candidate) =>
+        version === 2
+          ? candidate.type === "cgroup2"
+          : candidate.type === "cgroup" && candidate.options.includes(controller),
+      );
+      if (mount === undefined || (version === 1 && !(names ?? "").split(",").includes(controller))) continue;
+      // A controller is in one hierarchy only; the line of version 1 names it and comes first.
+      found[controller] ??= {
+        version,
+        own: join(mount.point, pathBelow(path, mount.top)),
+        root: mount.point,
+      };
+    }
+  }
+  return found;
+}
+
+/** The path of a process's group. Pure. @param groups its `/proc/<pid>/cgroup`. Undefined where it is in none. */
+export function groupOf(groups: string, controller: Controller, version: 1 | 2): string | undefined {
+  const lines = groups.split("\n").map((line) => line.split(":"));
+  const found = lines.find(([number, names = ""]) =>
+    version === 2 ? number === "0" && names === "" : names.split(",").includes(controller),
+  );
+  return found?.slice(2).join(":");
+}
+
+interface Mount {
+  readonly type: string;
+  readonly point: string;
+  /** The mounted group. */
+  readonly top: string;
+  readonly options: readonly string[];
+}
+
+/** proc_pid_mountinfo(5): number, parent, device, root, mount point, options, optional fields, `-`, type, source, options. */
+function parseMount(line: string): Mount[] {
+  const [before = "", after = ""] = line.split(" - ");
+  const [, , , top = "/", point = ""] = before.split(" ");
+  const [type = "", , options = ""] = after.split(" ");
+  return type === "cgroup" || type === "cgroup2" ? [{ type, point, top, options: options.split(",") }] : [];
+}
+
+function pathBelow(path: string, top: string): string {
+  if (top === "/") return path;
+  return path.startsWith(`${top}/`) ? path.slice(top.length) : "/";
+}
+
+/** One value for one file of a group. `optional`: the kernel may lack the file (no swap accounting). */
+interface CgroupSetting {
+  readonly file: string;
+  readonly value: string;
+  readonly optional?: true;
+}
+
+const mebibyte = 1024 * 1024;
+const periodUs = 100_000;
+/** The kernel's minimum quota. */
+const minQuotaUs = 1_000;
+
+/**
+ * What to write to each controller for these limits, in order. Pure. Reference: the kernel's cgroup-v1 and cgroup-v2
+ * documentation.
+ */
+export function settingsFor(
+  limits: ResourceLimits,
+  version: 1 | 2,
+): Readonly<Partial<Record<Controller, readonly CgroupSetting[]>>> {
+  const settings: Partial<Record<Controller, readonly CgroupSetting[]>> = {};
+  if (limits.memoryMb !== undefined) {
+    const bytes = String(limits.memoryMb * mebibyte);
+    settings.memory =
+      version === 2
+        ? [
+            { file: "memory.max", value: bytes },
+            { file: "memory.swap.max", value: "0", optional: true },
+          ]
+        : [
+            { file: "memory.limit_in_bytes", value: bytes },
+            { file: "memory.memsw.limit_in_bytes", value: bytes, optional: true },
+          ];
+  }
+  if (limits.processes !== undefined) settings.pids = [{ file: "pids.max", value: String(limits.processes) }];
+  if (limits.cpus !== undefined) {
+    const quota = String(Math.max(minQuotaUs, Math.round(limits.cpus * periodUs)));
+    settings.cpu =
+      version === 2
+        ? [{ file: "cpu.max", value: `${quota} ${periodUs}` }]
+        : [
+            { file: "cpu.cfs_period_us", value: String(periodUs) },
+            { file: "cpu.cfs_quota_us", value: quota },
+          ];
+  }
+  return settings;
+}
 
 /** The groups of one session: one for each controller under version 1, one for all under version 2. */
 export interface SessionGroups {

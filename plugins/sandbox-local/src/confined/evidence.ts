@@ -1,6 +1,9 @@
 import { readFileSync, readlinkSync, statSync } from "node:fs";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
+import { type Mount, parseMounts } from "../process/mount-table.js";
+import type { WorkspaceMount } from "./launch/arguments.js";
+import { inside } from "./launch/inside.js";
 
 /** What bubblewrap writes to `--info-fd`: the sandbox's init as the host numbers it, and its namespaces' inodes. */
 export const jailInfoSchema = z.object({
@@ -109,3 +112,36 @@ export function judge(
     ...namespaces,
   };
 }
+
+/**
+ * The planned mounts of the workspace that a jail doesn't have: not there, of another place, or with another access.
+ * They were made by name, so they are compared with what the kernel says. Pure.
+ *
+ * @param table the `mountinfo` of a process in the jail.
+ * @returns their paths, relative to the workspace.
+ */
+export function misplacedMounts(table: string, planned: readonly WorkspaceMount[]): readonly string[] {
+  const byPath = new Map(parseMounts(table).map((mount) => [mount.path, mount]));
+  const workspace = byPath.get(inside.workspace);
+  return planned
+    .filter((mount) => !isInPlace(mount, byPath.get(`${inside.workspace}/${mount.path}`), workspace))
+    .map(({ path }) => path);
+}
+
+function isInPlace(
+  { kind, path }: WorkspaceMount,
+  found: Mount | undefined,
+  workspace: Mount | undefined,
+): boolean {
+  if (found === undefined || workspace === undefined) return false;
+  if (kind === "hide-folder") return found.isReadOnly && found.root === "/" && isOther(found, workspace);
+  if (kind === "hide-file") return found.root.endsWith("/null") && isOther(found, workspace);
+  const root = workspace.root === "/" ? "" : workspace.root;
+  return (
+    found.device === workspace.device &&
+    found.root === `${root}/${path}` &&
+    found.isReadOnly === (kind === "read")
+  );
+}
+
+const isOther = (one: Mount, other: Mount) => one.device !== other.device;

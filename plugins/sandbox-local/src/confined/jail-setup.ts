@@ -1,22 +1,19 @@
 import { openSync } from "node:fs";
 import { readFile, realpath } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { isSeccompArchitecture, type SeccompArchitecture } from "@ambit/attacks/system-calls";
+import { compileSeccompFilter } from "@ambit/backend-kit/system-call-filter";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { readAuthorities, systemTrust, type TrustFiles } from "@ambit/egress/credentials";
 import { nodePreload } from "@ambit/egress/proxy";
 import type { LocalConfig } from "../config.js";
-import { writeReadable } from "../folders/readable.js";
-import { compileSeccompFilter, isSeccompArchitecture, type SeccompArchitecture } from "../seccomp/index.js";
+import { writeReadable } from "../folders/data-folder.js";
 import { type Namespaces, ownNamespaces } from "./evidence.js";
-import { type Etc, makeEtc } from "./files/etc.js";
-import { coveredOfProc, systemEntries } from "./files/system.js";
-import { makeTrustStore } from "./files/trust-store.js";
+import { coveredOfProc, type Etc, makeEtc, makeTrustStore, systemEntries } from "./files/system.js";
 import type { ShownPath, SystemEntry } from "./launch/arguments.js";
-import { inspectBubblewrap } from "./launch/bubblewrap.js";
-import { makeFirstProgram } from "./launch/first-program.js";
 import type { Relay } from "./launch/gate.js";
 import { inside } from "./launch/inside.js";
-import { findPrograms, type Programs } from "./launch/programs.js";
+import { findPrograms, inspectBubblewrap, makeFirstProgram, type Programs } from "./launch/programs.js";
 
 /** What all jails of one runner share. */
 export interface JailSetup {

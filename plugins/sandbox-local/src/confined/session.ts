@@ -1,36 +1,172 @@
 import { realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { Duplex } from "node:stream";
+import {
+  type FileOwner,
+  type PathMapping,
+  SafeSessionFiles,
+  type SessionFiles,
+} from "@ambit/backend-kit/safe-fs";
 import { type Evidence, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
-import { type Lookup, openSessionProxy } from "@ambit/egress/proxy";
+import { type CredentialBroker, openSessionBroker, readAuthorities } from "@ambit/egress/credentials";
+import { type EgressChecks, type Lookup, openSessionProxy } from "@ambit/egress/proxy";
+import { z } from "zod";
 import { makeSessionGroups, type SessionGroups } from "../cgroup/session-groups.js";
 import type { LocalConfig } from "../config.js";
 import { SessionChannel } from "../expose/channel.js";
-import { makeReadableFolder, writeReadable } from "../folders/readable.js";
-import type { RunnerFolder } from "../folders/runner-folder.js";
+import { enterJails, type JailInbound } from "../expose/inbound.js";
+import { makeReadableFolder, writeReadable } from "../folders/data-folder.js";
+import { deadRunner, type RunnerFolder } from "../folders/runner-folder.js";
 import {
   groupsRecord,
   makeSessionFolder,
   markContinued,
+  requireUsable,
   type SessionFolder,
 } from "../folders/session-folder.js";
-import { requireUsable } from "../folders/users-folder.js";
-import type { UserIdLease } from "../identity/user-ids.js";
-import { keepCredentials, type SessionCredentials } from "./credentials.js";
+import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
+import { endLeftover } from "../reaper/reap.js";
+import type { Expected } from "./evidence.js";
 import { limitFiles } from "./files/limit-files.js";
-import { readabilityOf } from "./files/readability.js";
 import {
   isOfSystem,
   isPassable,
   nodeInstallation,
   type RequiredPaths,
+  readabilityOf,
   resolveRequiredPaths,
 } from "./files/required-paths.js";
-import type { WorkspaceRules } from "./files/workspace-rules.js";
+import { makeTrustStore } from "./files/system.js";
+import { type RulesOptions, WorkspaceRules } from "./files/workspace-rules.js";
 import type { JailSetup } from "./jail-setup.js";
-import type { ShownPath } from "./launch/arguments.js";
+import type { CommandLine, ShownPath } from "./launch/arguments.js";
 import { inside } from "./launch/inside.js";
-import { type SessionParts, wholeParts } from "./parts.js";
-import { findRemains, writeRemains } from "./remains.js";
+
+/** How a jail is launched, as it follows from its session. */
+interface JailLaunchPlan {
+  /** Of each bubblewrap. */
+  readonly commandLines: readonly CommandLine[];
+  /** The program that starts the first one, with its arguments; empty for none. */
+  readonly launcher: readonly string[];
+  /** Descriptors that the runner inherited, which are closed. */
+  readonly inheritable: readonly number[];
+  readonly expected: Omit<Expected, "uid">;
+}
+
+/** What a launch can be given besides its plan. */
+interface LaunchResources {
+  /** On the host: what is mounted onto itself in the workspace. */
+  readonly shown: readonly string[];
+  /** Gives the launch an open descriptor. @returns its number there. */
+  give(descriptor: number): number;
+  /** Called when the launch has ended. */
+  defer(close: () => void): void;
+}
+
+/**
+ * What a session and its jails are composed of. The sandbox has one composition, `wholeParts`, and nothing configures another.
+ * The controls of the conformance kit compose jails that lack one part.
+ */
+export interface SessionParts {
+  /** Reserves the session's own host user. */
+  lease(ids: LocalConfig["userIds"]): Promise<UserIdLease>;
+  /** Determines what jails mount in the workspace. */
+  rules(options: RulesOptions): Pick<WorkspaceRules, "hold">;
+  /** Reads and writes the session's files for the runner. */
+  files(mappings: readonly PathMapping[], owner: FileOwner | undefined): SessionFiles;
+  /** Undefined: the proxy's own. */
+  readonly egressChecks: EgressChecks | undefined;
+  /** Connects the runner to a port inside. */
+  enter(spec: SandboxSpec, jails: readonly JailInbound[], port: number): Promise<Duplex>;
+  complete(plan: JailLaunchPlan, resources: LaunchResources): JailLaunchPlan;
+  /** @throws SandboxFailed when a jail that isn't as planned must not start anything. */
+  refuse(difference: SandboxFailed, of: "jail" | "first process"): void;
+}
+
+export const wholeParts: SessionParts = {
+  lease: (ids) => leaseUserId(ids, ids.records),
+  rules: (options) => new WorkspaceRules(options),
+  files: (mappings, owner) => new SafeSessionFiles(mappings, owner),
+  egressChecks: undefined,
+  enter: enterJails,
+  complete: (plan) => plan,
+  refuse: (difference) => {
+    throw difference;
+  },
+};
+
+/** The credentials that stay outside a session's jails, and their placeholders. */
+interface SessionCredentials {
+  readonly broker: CredentialBroker;
+  /** The trust store of every jail of the session. */
+  readonly shown: readonly ShownPath[];
+}
+
+/**
+ * Takes the spec's secrets; undefined when it has none.
+ *
+ * @param folder the session's folder.
+ * @param trusted authorities in PEM that replace the host's and the configuration's.
+ */
+async function keepCredentials(
+  spec: SandboxSpec,
+  { trustedAuthorities }: Pick<LocalConfig, "trustedAuthorities">,
+  folder: string,
+  trusted: readonly string[] | undefined,
+): Promise<SessionCredentials | undefined> {
+  const broker = await openSessionBroker(spec, { plugin: "sandbox-local", trustedAuthorities, trusted });
+  if (broker === undefined) return undefined;
+  const added = await readAuthorities(trustedAuthorities, "sandbox-local");
+  return { broker, shown: await makeTrustStore(folder, [broker.authority, ...added]) };
+}
+
+/** What another runner of this host needs to go on with a session's files. */
+const remainsSchema = z.strictObject({
+  /** The key of the runner that had them. */
+  runner: z.string().regex(/^[0-9a-f]{24}$/),
+  session: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
+  /** Their owner. Absent: the runner's own user. */
+  uid: z.int().optional(),
+});
+type Remains = z.output<typeof remainsSchema>;
+
+function writeRemains(remains: Remains): string {
+  return JSON.stringify(remains);
+}
+
+/** @throws SandboxFailed for data of another version */
+export function readRemains(text: string): Remains {
+  const read = remainsSchema.safeParse(JSON.parse(text));
+  if (read.success) return read.data;
+  throw new SandboxFailed("Another version of sandbox-local had them", {
+    cause: read.error,
+    concerns: "session",
+  });
+}
+
+/**
+ * The folder of a session that ended with its runner, in which nothing runs any more, and the user id that a session needs to
+ * go on with it. Undefined for a session that begins anew.
+ *
+ * @throws SandboxFailed where it isn't this host's, its runner lives, or its owner can't be this runner's
+ */
+async function findRemains(options: {
+  readonly spec: SandboxSpec;
+  readonly config: LocalConfig;
+  readonly dataFolder: string;
+}): Promise<{ readonly folder: string; readonly userIds: LocalConfig["userIds"] } | undefined> {
+  const { spec, config, dataFolder } = options;
+  if (spec.remains === undefined) return undefined;
+  const { runner, session, uid } = readRemains(spec.remains);
+  const { userIds } = config;
+  const isOwner = (process.getuid?.() === 0) === (uid !== undefined);
+  const isInRange = uid === undefined || (uid >= userIds.first && uid < userIds.first + userIds.count);
+  if (session !== spec.id || !isOwner || !isInRange)
+    throw new SandboxFailed("They belong to another user of this host", { concerns: "session" });
+  const folder = join(await deadRunner(dataFolder, runner), session);
+  await endLeftover(runner, folder, session);
+  return { folder, userIds: uid === undefined ? userIds : { ...userIds, first: uid, count: 1 } };
+}
 
 /** What one session's jails share. */
 export interface ConfinedSession {

@@ -1,24 +1,199 @@
 import { closeSync, openSync } from "node:fs";
-import { join } from "node:path";
+import { constants } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { PathMapping } from "@ambit/backend-kit/safe-fs";
-import { type Command, SandboxFailed } from "@ambit/core/plugin";
+import {
+  type Command,
+  type Evidence,
+  type Exit,
+  type LimitHits,
+  type NetworkBoundary,
+  type Process,
+  type ResourceLimits,
+  SandboxFailed,
+} from "@ambit/core/plugin";
+import { type TrustFiles, trustVariables } from "@ambit/egress/credentials";
+import { clientEnvironment } from "@ambit/egress/proxy";
+import { directHosts, loopbackForwards } from "../claims.js";
 import { JailInbound } from "../expose/inbound.js";
-import { inheritableDescriptors } from "../process/descriptors.js";
 import { markArgument, markOf } from "../process/marked-processes.js";
-import { checkCommand } from "../process/start-child.js";
-import { jailEnvironment } from "./environment.js";
+import { checkCommand, inheritableDescriptors, pipesOf } from "../process/start-child.js";
 import { filtered } from "./evidence.js";
-import { openSessionFolder } from "./files/session-folder.js";
-import { isWritable } from "./files/workspace-rules.js";
+import { isWritable, openSessionFolder } from "./files/workspace-rules.js";
 import { bubblewrapArguments, type Jail, type WorkspaceMount } from "./launch/arguments.js";
-import { gateScript, type WayOut } from "./launch/gate.js";
-import { inside } from "./launch/inside.js";
-import { argumentsDescriptor, jailDescriptors, launchJail } from "./launch/launch.js";
-import { launchOf } from "./launch/stages.js";
-import { loopbackForwards } from "./loopback.js";
-import { ConfinedProcess } from "./process.js";
+import { gateScript, launchOf, type WayOut } from "./launch/gate.js";
+import { descendants, endProcess, type HostProcess, hasEnded, signalProcess } from "./launch/host-process.js";
+import { channelUrl, inside } from "./launch/inside.js";
+import { argumentsDescriptor, jailDescriptors, type Launched, launchJail } from "./launch/launch.js";
 import type { ConfinedSession } from "./session.js";
-import { limitReached, withoutHost } from "./start-failure.js";
+
+/**
+ * The complete environment of a jail's program: what the command names, and what confinement needs. The command's home
+ * and scratch folder win; its proxy doesn't, since an empty network has only Ambit's. Pure.
+ */
+export function jailEnvironment(
+  command: Pick<Command, "env" | "role">,
+  network: "own" | "shared",
+  boundary: NetworkBoundary,
+  trust: TrustFiles | undefined,
+): Readonly<Record<string, string>> {
+  for (const name of Object.keys(command.env)) {
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+      throw new SandboxFailed(
+        `${JSON.stringify(name)} can't be a variable's name here: use letters, digits and _`,
+      );
+    }
+  }
+  const value = Object.values(command.env).find((text) => text.includes("\0"));
+  if (value !== undefined) throw new SandboxFailed("A variable's value must not contain NUL");
+  return {
+    HOME: command.role === "agent" ? inside.agentHome : inside.toolHome,
+    TMPDIR: inside.scratch,
+    USER: inside.user,
+    LOGNAME: inside.user,
+    // A leak sanitizer traces its process with ptrace, which the filter refuses; every program with one would fail.
+    ASAN_OPTIONS: "detect_leaks=0",
+    LSAN_OPTIONS: "detect_leaks=0",
+    // Of the host's store: a company's authority is trusted without credentials too.
+    ...(trust === undefined ? {} : trustVariables(trust)),
+    ...command.env,
+    ...(network === "own"
+      ? clientEnvironment({
+          proxy: channelUrl,
+          direct: directHosts(boundary),
+          preload: inside.nodeProxy,
+          given: command.env,
+        })
+      : {}),
+  };
+}
+
+/** Details of a session that a caller must not learn. */
+interface Concealed {
+  /** The session's folder on the host. */
+  readonly folder: string;
+  readonly mark: string;
+}
+
+/** bubblewrap's own message about a failed start, without the host's folders and the runner's mark. Pure. */
+export function withoutHost(words: string, { folder, mark }: Concealed): string {
+  return words
+    .replaceAll(markArgument(mark), "sandbox")
+    .replaceAll(folder, "(the session's folder)")
+    .replaceAll(dirname(folder), "(the runner's folder)")
+    .replaceAll(dirname(dirname(dirname(folder))), "(the data folder)");
+}
+
+/**
+ * The session limit that kept a jail from starting, if one did: a failure inside then has no other reason. Pure.
+ *
+ * @param before how often each limit was reached before the start.
+ */
+export function limitReached(
+  program: string,
+  limits: ResourceLimits,
+  before: LimitHits,
+  after: LimitHits,
+  cause: unknown,
+): SandboxFailed | undefined {
+  const reached =
+    after.processes > before.processes
+      ? `limit of ${limits.processes} processes (resources.processes)`
+      : after.memory > before.memory
+        ? `limit of ${limits.memoryMb} MiB (resources.memoryMb)`
+        : undefined;
+  if (reached === undefined) return undefined;
+  return new SandboxFailed(
+    `${program} can't be started: the session's ${reached} is reached, by all its processes together and three or four of each jail's own: raise it, or start fewer at once`,
+    { cause, concerns: "session" },
+  );
+}
+
+/** Milliseconds between SIGTERM and SIGKILL. */
+const politeMs = 2_000;
+
+/** One jail: the payload, and with it everything in its pid namespace. */
+export class ConfinedProcess implements Process {
+  readonly stdin: Process["stdin"];
+  readonly stdout: Process["stdout"];
+  readonly stderr: Process["stderr"];
+  readonly evidence: Evidence;
+  readonly exit: Promise<Exit>;
+  /** Its way in, where the boundary has one: closed when the jail has ended. */
+  readonly inbound: JailInbound | undefined;
+  readonly #init: HostProcess;
+  readonly #payload: HostProcess;
+  readonly #relays: number;
+  #asked = false;
+  #killed = false;
+
+  /** @param relays the number of processes that are the jail's own way out. */
+  constructor(
+    { child, init, payload, evidence }: Launched,
+    {
+      relays,
+      inbound,
+      signal,
+    }: {
+      readonly relays: number;
+      readonly inbound: JailInbound | undefined;
+      readonly signal: AbortSignal | undefined;
+    },
+  ) {
+    this.#init = init;
+    this.#relays = relays;
+    this.inbound = inbound;
+    this.#payload = payload;
+    this.evidence = evidence;
+    const { stdin, stdout, stderr } = pipesOf(child);
+    this.stdin = stdin;
+    this.stdout = stdout;
+    this.stderr = stderr;
+    const onAbort = () => this.#end();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    const ended =
+      child.exitCode !== null || child.signalCode !== null
+        ? Promise.resolve({ code: child.exitCode, signal: child.signalCode })
+        : new Promise<Exit>((resolve) => child.once("exit", (code, name) => resolve({ code, signal: name })));
+    this.exit = ended.then(async (exit) => {
+      signal?.removeEventListener("abort", onAbort);
+      // bubblewrap ends after the jail's first process; if bubblewrap itself is killed, that process follows.
+      endProcess(init);
+      await untilEnded(init);
+      await inbound?.close();
+      if (this.#killed) return { code: null, signal: "SIGKILL" };
+      return this.#asked && exit.code === 128 + constants.signals.SIGTERM
+        ? { code: null, signal: "SIGTERM" }
+        : exit;
+    });
+    if (signal?.aborted) onAbort();
+  }
+
+  /** The number of live processes in the jail, without its own. */
+  processes(): number {
+    return Math.max(0, descendants(this.#init) - this.#relays);
+  }
+
+  async kill(name: "SIGTERM" | "SIGKILL" = "SIGKILL"): Promise<void> {
+    if (name === "SIGTERM") {
+      this.#asked = true;
+      signalProcess(this.#payload, "SIGTERM");
+      await Promise.race([this.exit, delay(politeMs, undefined, { ref: false })]);
+    }
+    this.#end();
+    await this.exit;
+  }
+
+  #end(): void {
+    this.#killed ||= !hasEnded(this.#init);
+    endProcess(this.#init);
+  }
+}
+
+async function untilEnded(init: HostProcess): Promise<void> {
+  while (!hasEnded(init)) await delay(2);
+}
 
 /**
  * Starts a command in a new jail.

@@ -1,10 +1,26 @@
 import { chmod, chown, rm } from "node:fs/promises";
-import { createServer, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { ExposedHandlers } from "@ambit/backend-kit/http";
 import { type FileOwner, inFolder, type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
-import type { Exposure, FetchHandler } from "@ambit/core/plugin";
-import { closed, listening } from "./serve.js";
+import { type Exposure, type FetchHandler, SandboxFailed } from "@ambit/core/plugin";
+
+export function listening(
+  server: Server,
+  where: { path: string } | { host: string; port: number },
+): Promise<void> {
+  return new Promise<void>((resolve, reject) => {
+    server.once("error", (error) =>
+      reject(new SandboxFailed(`The runner can't listen: ${error.message}`, { cause: error })),
+    );
+    server.listen(where, () => resolve());
+  });
+}
+
+/** Stops listening; resolves when the last connection is closed. */
+export function closed(server: Server): Promise<void> {
+  return new Promise<void>((resolve) => server.close(() => resolve()));
+}
 
 /**
  * A session's own unix socket, the only connection out of its jails' empty network. All exposures share one address and

@@ -2,9 +2,11 @@ import { once } from "node:events";
 import { chmod, chown, rm } from "node:fs/promises";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
+import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { type FileOwner, inFolder, type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
-import { closed, listening } from "./serve.js";
+import { SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import { closed, listening } from "./channel.js";
 
 /** Milliseconds that a jail gets to say whether something inside listens. */
 const answerMs = 2_000;
@@ -138,4 +140,22 @@ export class JailInbound {
       await Promise.race([once(relay, "readable", { signal }), once(relay, "end", { signal })]);
     }
   }
+}
+
+/**
+ * A connection of the runner to a port inside. @param jails the ways in to the session's own, oldest first.
+ * @throws SandboxFailed for a port that the boundary doesn't list, and where nothing inside listens
+ */
+export async function enterJails(
+  { id, boundary }: Pick<SandboxSpec, "id" | "boundary">,
+  jails: readonly JailInbound[],
+  port: number,
+): Promise<Duplex> {
+  if (boundary.inbound?.includes(port) !== true)
+    throw new SandboxFailed(`Port ${port} isn't open in the sandbox ${id}: name it in ports`);
+  for (const jail of jails) {
+    const connection = await jail.connect(port);
+    if (connection !== undefined) return connection;
+  }
+  throw new SandboxFailed(`Nothing listens on port ${port} in the sandbox ${id}`, { concerns: "session" });
 }

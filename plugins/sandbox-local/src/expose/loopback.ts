@@ -3,7 +3,7 @@ import { listeningPort } from "@ambit/backend-kit";
 import { listenerOf } from "@ambit/backend-kit/http";
 import { type Exposure, type FetchHandler, newToken, requireBearer } from "@ambit/core/plugin";
 import { defaultProxyLimits, serverBudget } from "@ambit/egress/proxy";
-import { closed, listening } from "./serve.js";
+import { closed, listening } from "./channel.js";
 
 /** Serves a handler on the host's loopback, for processes that share the host's network. */
 export async function exposeOnLoopback(handler: FetchHandler): Promise<Exposure> {

@@ -1,4 +1,4 @@
-import { chmod, lstat, mkdir, stat } from "node:fs/promises";
+import { chmod, lstat, mkdir, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 
@@ -39,4 +39,17 @@ export async function makePassage(path: string, mode = 0o711): Promise<void> {
     );
   }
   await chmod(path, mode);
+}
+
+/** Writes a file that sessions' users can read, whatever the runner's umask is. */
+export async function writeReadable(path: string, content: string | Uint8Array): Promise<void> {
+  await writeFile(path, content);
+  await chmod(path, 0o644);
+}
+
+/** Makes a folder that sessions' users can read, and its parents. */
+export async function makeReadableFolder(path: string): Promise<void> {
+  const first = await mkdir(path, { recursive: true });
+  if (first !== undefined) await chmod(first, 0o755);
+  await chmod(path, 0o755);
 }

@@ -16,7 +16,7 @@ export const diskMount = "disk";
 export const diskImage = "disk.img";
 
 /** A file system for one session. */
-export interface SessionDisk {
+interface SessionDisk {
   readonly path: string;
   /** Its size as the kernel reads it back, which is less than the limit by the file system's metadata. */
   readonly bytes: number;

@@ -36,7 +36,7 @@ export async function removeTree(path: string): Promise<string | undefined> {
 }
 
 /** A removal that no longer needs this process. */
-export interface Removal {
+interface Removal {
   /** Why something is left; undefined if nothing is. Never rejects. */
   readonly ended: Promise<string | undefined>;
 }

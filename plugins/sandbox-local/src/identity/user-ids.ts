@@ -7,7 +7,7 @@ import { inFolder, type OpenFolder, openFolder } from "@ambit/backend-kit/safe-f
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
 import { makePassage } from "../folders/data-folder.js";
 
-export interface UserIdRange {
+interface UserIdRange {
   readonly first: number;
   readonly count: number;
 }

@@ -4,6 +4,7 @@ import {
   type StandardProbe,
   standardTrials,
 } from "@ambit/attacks/standard-probe";
+import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
 import {
   domainOf,
   type Evidence,
@@ -14,12 +15,11 @@ import {
 import { makeAuthority } from "@ambit/egress/credentials";
 import { claims } from "../claims.js";
 import type { LocalConfig } from "../config.js";
-import { jailEnvironment } from "../confined/environment.js";
 import { nodeInstallation } from "../confined/files/required-paths.js";
 import { inside } from "../confined/launch/inside.js";
 import type { ConfinedSandbox } from "../confined/sandbox.js";
 import type { SessionOverrides } from "../confined/session.js";
-import { isSeccompArchitecture } from "../seccomp/index.js";
+import { jailEnvironment } from "../confined/spawn.js";
 import { cpuTrial } from "./cpu.js";
 import { fixFor } from "./fixes.js";
 import { otherUsers } from "./other-users.js";

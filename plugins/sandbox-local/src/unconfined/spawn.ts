@@ -2,18 +2,20 @@ import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import type { Command, Exit, Process } from "@ambit/core/plugin";
 import { systemTrust, trustVariables } from "@ambit/egress/credentials";
-import { descriptorTable, inheritableDescriptors } from "../process/descriptors.js";
-import { killMarked, markerVariable, startOf } from "../process/marked-processes.js";
-import { ownSessions } from "../process/own-sessions.js";
-import { pipesOf } from "../process/pipes.js";
-import { signal } from "../process/signal.js";
-import { checkCommand, startChild } from "../process/start-child.js";
+import { killMarked, markerVariable, ownSessions, signal, startOf } from "../process/marked-processes.js";
+import {
+  checkCommand,
+  descriptorTable,
+  inheritableDescriptors,
+  pipesOf,
+  startChild,
+} from "../process/start-child.js";
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const politeMs = 2_000;
 
 /** What a command needs in addition to its own fields. */
-export interface UnconfinedPlace {
+interface UnconfinedPlace {
   readonly cwd: string;
   readonly home: string;
   readonly scratch: string;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { groupOf, parseHierarchies } from "../../src/cgroup/hierarchy.js";
-import { settingsFor } from "../../src/cgroup/limits.js";
+import { groupOf, parseHierarchies, settingsFor } from "../../src/cgroup/session-groups.js";
 
 describe("the locations of the groups", () => {
   const version1 = [

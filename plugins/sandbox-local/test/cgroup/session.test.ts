@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { findHierarchies } from "../../src/cgroup/hierarchy.js";
+import { findHierarchies } from "../../src/cgroup/session-groups.js";
 import { ConfinedSandbox } from "../../src/confined/sandbox.js";
 import { closed, confinedBackend, openConfined, run, scope, shell, specOf } from "../support/specs.js";
 import { isRoot, testAsRoot } from "../support/user.js";

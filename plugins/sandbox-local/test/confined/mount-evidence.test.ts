@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { misplacedMounts } from "../../src/confined/evidence.js";
 import type { WorkspaceMount } from "../../src/confined/launch/arguments.js";
-import { misplacedMounts } from "../../src/confined/mount-evidence.js";
 import { parseMounts } from "../../src/process/mount-table.js";
 
 const table = `

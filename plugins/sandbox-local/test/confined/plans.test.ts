@@ -3,12 +3,11 @@ import type { Boundary } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
 import { limitsOf } from "../../src/claims.js";
 import { configSchema } from "../../src/config.js";
-import { jailEnvironment } from "../../src/confined/environment.js";
-import { pathRules } from "../../src/confined/files/workspace-mounts.js";
+import { pathRules } from "../../src/confined/files/workspace-rules.js";
 import { checkHost } from "../../src/confined/jail-setup.ts";
-import { gateScript } from "../../src/confined/launch/gate.js";
-import { launchOf } from "../../src/confined/launch/stages.js";
-import { descriptorTable } from "../../src/process/descriptors.js";
+import { gateScript, launchOf } from "../../src/confined/launch/gate.js";
+import { jailEnvironment } from "../../src/confined/spawn.js";
+import { descriptorTable } from "../../src/process/start-child.js";
 import { everythingOn } from "../support/specs.js";
 
 const off = { mode: "off", rules: [] } as const;

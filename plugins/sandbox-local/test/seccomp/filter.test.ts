@@ -1,17 +1,19 @@
 import { constants } from "node:os";
-import { allowedCalls } from "@ambit/attacks/system-calls";
-import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import {
+  allowedCalls,
+  isSeccompArchitecture,
+  type SyscallName,
+  syscallNumber,
+  syscallNumbers,
+} from "@ambit/attacks/system-calls";
 import {
   assemble,
   compileSeccompFilter,
-  isSeccompArchitecture,
-  type SyscallName,
   seccompErrno,
   seccompRules,
-  syscallNumber,
-  syscallNumbers,
-} from "../../src/seccomp/index.js";
+} from "@ambit/backend-kit/system-call-filter";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
 import { interpret } from "./interpreter.js";
 
 const { EPERM, EACCES, ENOSYS, EAFNOSUPPORT } = constants.errno;

@@ -4,15 +4,15 @@ import { closeSync, existsSync, openSync, rmSync, writeFileSync } from "node:fs"
 import { mkdtemp, readFile } from "node:fs/promises";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { describeUnless } from "../../../../scripts/vitest/skip-without.ts";
 import {
-  compileSeccompFilter,
   isSeccompArchitecture,
   type SyscallName,
   syscallNumber,
   syscallNumbers,
-} from "../../src/seccomp/index.js";
+} from "@ambit/attacks/system-calls";
+import { compileSeccompFilter } from "@ambit/backend-kit/system-call-filter";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { describeUnless } from "../../../../scripts/vitest/skip-without.ts";
 
 const { EPERM, ENOSYS, EAFNOSUPPORT } = constants.errno;
 const UNPRIVILEGED = 12345;

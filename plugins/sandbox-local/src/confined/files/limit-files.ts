@@ -1,9 +1,9 @@
 import { chmod, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { ResourceLimits } from "@ambit/core/plugin";
-import { settingsFor } from "../../cgroup/limits.js";
 import type { SessionGroups } from "../../cgroup/session-groups.js";
-import { makeReadableFolder, writeReadable } from "../../folders/readable.js";
+import { settingsFor } from "../../cgroup/session-groups.js";
+import { makeReadableFolder, writeReadable } from "../../folders/data-folder.js";
 import type { ShownPath } from "../launch/arguments.js";
 import { isPassable } from "./required-paths.js";
 

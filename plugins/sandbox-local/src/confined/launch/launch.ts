@@ -4,26 +4,24 @@ import { readFileSync } from "node:fs";
 import type { Duplex, Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
-import { descriptorTable } from "../../process/descriptors.js";
 import { killMarked } from "../../process/marked-processes.js";
-import { startChild } from "../../process/start-child.js";
+import { descriptorTable, startChild } from "../../process/start-child.js";
 import {
   type Expected,
   isGuarded,
   type JailInfo,
   jailInfoSchema,
   judge,
+  misplacedMounts,
   type Namespaces,
   type ProcessStatus,
   statusOf,
 } from "../evidence.js";
-import { misplacedMounts } from "../mount-evidence.js";
-import type { SessionParts } from "../parts.js";
+import type { SessionParts } from "../session.js";
 import type { CommandLine, WorkspaceMount } from "./arguments.js";
+import type { Launch } from "./gate.js";
 import { gateDescriptor } from "./gate.js";
-import { beginningOf, gateWords } from "./gate-words.js";
-import { endProcess, type HostProcess, hostProcess } from "./host-process.js";
-import type { Launch } from "./stages.js";
+import { beginningOf, endProcess, gateWords, type HostProcess, hostProcess } from "./host-process.js";
 
 /** Numbers of the descriptors that every launch has; further ones follow. A shell reads the groups', of one digit. */
 export const jailDescriptors = {
@@ -44,7 +42,7 @@ export function argumentsDescriptor(index: number, given: number): number {
   return index === 0 ? jailDescriptors.arguments : jailDescriptors.seccomp + given + index - 1;
 }
 
-export interface LaunchOptions {
+interface LaunchOptions {
   readonly launch: Launch;
   /** For `--args` of each bubblewrap. */
   readonly commandLines: readonly CommandLine[];
@@ -72,7 +70,7 @@ export interface LaunchOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-export interface LaunchGroups {
+interface LaunchGroups {
   /** Open descriptors for the numbers of `jailDescriptors.groups`, through which the first stage adds itself. */
   readonly descriptors: readonly number[];
   /** Whether a process is in all of them. @param membership its `/proc/<pid>/cgroup`. */

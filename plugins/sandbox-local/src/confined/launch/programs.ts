@@ -1,7 +1,9 @@
+import { execFile } from "node:child_process";
 import { constants } from "node:fs";
-import { access, realpath, stat } from "node:fs/promises";
+import { access, chmod, copyFile, mkdir, realpath, rm, stat, symlink } from "node:fs/promises";
 import { delimiter, join } from "node:path";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { promisify } from "node:util";
+import { codeOf, type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import type { Relay } from "./gate.js";
 
 const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -33,7 +35,7 @@ export async function programIdentities(): Promise<readonly string[]> {
   return [...found, await identityOf(process.execPath, "node")];
 }
 
-export async function identityOf(path: string | undefined, name: string): Promise<string> {
+async function identityOf(path: string | undefined, name: string): Promise<string> {
   if (path === undefined) return `${name}: none`;
   const { ino, size, mtimeMs, ctimeMs } = await stat(path);
   return [name, await realpath(path), ino, size, mtimeMs, ctimeMs].join(" ");
@@ -53,4 +55,72 @@ async function findProgram(name: string): Promise<string | undefined> {
     if (runs) return path;
   }
   return undefined;
+}
+
+const execute = promisify(execFile);
+const inspection = { cwd: "/", env: { PATH: "/usr/bin:/bin" }, timeout: 10_000 } as const;
+
+/**
+ * This host's bubblewrap, for each sandbox's evidence: its version and, as `bubblewrapWarning`, a known hole that it has
+ * here, why jails don't depend on it, and its fix.
+ *
+ * @param folder only the runner writes to it.
+ */
+export async function inspectBubblewrap(program: string, folder: string): Promise<Evidence> {
+  const { stdout } = await execute(program, ["--version"], inspection);
+  const bubblewrap = /\d[\w.+~-]*/.exec(stdout)?.[0] ?? "of an unknown version";
+  if (!(await followsLinksOfTargets(program, join(folder, "bubblewrap")))) return { bubblewrap };
+  return { bubblewrap, bubblewrapWarning: warningOf(bubblewrap) };
+}
+
+export const warningOf = (version: string) =>
+  `bubblewrap ${version} follows links out of a sandbox while it sets it up (CVE-2026-87766), which Ambit's jails avoid: install bubblewrap 0.12 or newer, or a package with the fix`;
+
+/**
+ * Tries the hole, since a package may have the fix and an old version: a mount on a path that leads through a link to
+ * `/oldroot`. The link's target is an empty folder of our own.
+ */
+async function followsLinksOfTargets(program: string, folder: string): Promise<boolean> {
+  const [shown, decoy] = [join(folder, "shown"), join(folder, "decoy")];
+  try {
+    await mkdir(shown, { recursive: true });
+    await mkdir(decoy);
+    await symlink(`/oldroot${decoy}`, join(shown, "link"));
+    const mounts = ["--bind", shown, "/shown", "--ro-bind", "/dev/null", "/shown/link/made"];
+    // There is no such program in it: it fails in any case, and what it left behind tells.
+    await execute(program, ["--unshare-user", ...mounts, "--", "/none"], inspection).catch(() => undefined);
+    return await access(join(decoy, "made")).then(
+      () => true,
+      () => false,
+    );
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The host's shell; in a jail it runs as `inside.shell`. */
+export const hostShell = "/bin/sh";
+
+/**
+ * Copies the host's shell so that every user may execute the copy and none may read it. As long as it runs, the kernel
+ * then keeps every process of the same user out of it (`/proc/<pid>/mem`, ptrace, pidfd_getfd): execve(2) makes a
+ * program that its user can't read not dumpable. A jail's first process is such a copy; its payload has the same user,
+ * and could otherwise take control of it.
+ *
+ * @throws SandboxFailed when programs can't be executed from this folder.
+ */
+export async function makeFirstProgram(folder: string): Promise<string> {
+  const copy = join(folder, "sh");
+  await copyFile(await realpath(hostShell), copy);
+  await chmod(copy, 0o111);
+  try {
+    await promisify(execFile)(copy, ["-c", ":"], { cwd: "/", env: {} });
+  } catch (error) {
+    if (codeOf(error) !== "EACCES") throw error;
+    throw new SandboxFailed(
+      "Programs can't be started from sandbox-local's dataFolder: set it to a folder of a file system that is mounted without noexec",
+      { cause: error },
+    );
+  }
+  return copy;
 }

@@ -4,8 +4,8 @@ import {
   type SeccompArchitecture,
   type SyscallName,
 } from "@ambit/attacks/system-calls";
+import { errnoOf, x32Bit } from "@ambit/backend-kit/system-call-filter";
 import { type Claim, claims } from "../../claims.js";
-import { errnoOf, x32Bit } from "../../seccomp/index.js";
 
 /** An attempt with the filter's result for it. */
 export interface RefusedCall extends Omit<CallAttempt, "call" | "capabilities"> {

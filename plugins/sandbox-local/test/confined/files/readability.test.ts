@@ -1,7 +1,7 @@
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, test } from "vitest";
-import { readabilityOf } from "../../../src/confined/files/readability.js";
+import { readabilityOf } from "../../../src/confined/files/required-paths.js";
 import { fixFor } from "../../../src/probe/fixes.js";
 import { temporaryFolder } from "../../support/specs.js";
 

@@ -4,8 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type ConnectionDecision, type NetworkBoundary, parseNetworkRule } from "@ambit/core/plugin";
 import { expect, onTestFinished, test } from "vitest";
-import { limitsOf } from "../../../src/claims.js";
-import { directHosts, loopbackForwards } from "../../../src/confined/loopback.js";
+import { directHosts, limitsOf, loopbackForwards } from "../../../src/claims.js";
 import { everythingOn, openConfined, run } from "../../support/specs.js";
 
 function listing(...entries: string[]): NetworkBoundary {

@@ -14,7 +14,7 @@ const plugin = (file: string, find: string, replace: string): Patch => ({
 export const inboundMutants: readonly MutantCase[] = [
   {
     name: "inbound ports not compared with the list",
-    patches: [plugin("confined/enter.js", "boundary.inbound?.includes(port) !== true", "false")],
+    patches: [plugin("expose/inbound.js", "boundary.inbound?.includes(port) !== true", "false")],
     capability,
     caughtBy: [`${capability}/unlisted-port`],
   },
@@ -22,7 +22,7 @@ export const inboundMutants: readonly MutantCase[] = [
     name: "inbound connections made by the runner where no jail answers",
     patches: [
       plugin(
-        "confined/enter.js",
+        "expose/inbound.js",
         "throw new SandboxFailed(`Nothing listens",
         `const { createConnection } = await import("node:net");
     const { once } = await import("node:events");
@@ -51,14 +51,18 @@ export const inboundMutants: readonly MutantCase[] = [
   {
     name: "inbound connections and their jail kept after the end",
     patches: [
-      plugin("confined/process.js", "await inbound?.close();", ""),
-      plugin("confined/process.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
       plugin(
-        "confined/process.js",
+        "confined/spawn.js",
+        "await inbound?.close();\n            if (this.#killed)",
+        "if (this.#killed)",
+      ),
+      plugin("confined/spawn.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
+      plugin(
+        "confined/spawn.js",
         "this.#killed ||= !hasEnded(this.#init);\n        endProcess(this.#init);",
         'this.launcher.kill("SIGKILL");',
       ),
-      plugin("confined/process.js", "endProcess(init);\n            await untilEnded(init);", ""),
+      plugin("confined/spawn.js", "endProcess(init);\n            await untilEnded(init);", ""),
       plugin("confined/launch/arguments.js", '"--die-with-parent", ', ""),
     ],
     capability,

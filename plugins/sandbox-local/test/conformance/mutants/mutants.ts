@@ -106,20 +106,20 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "ancestors not pinned",
-    patches: [plugin("confined/files/workspace-mounts.js", "length < names.length", "length < 0")],
+    patches: [plugin("confined/files/workspace-rules.js", "length < names.length", "length < 0")],
     capability: "filesystem.workspace-only",
     caughtBy: ["filesystem.workspace-only/denied-move-above"],
   },
   {
     name: "launcher killed instead of init",
     patches: [
-      plugin("confined/process.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
+      plugin("confined/spawn.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
       plugin(
-        "confined/process.js",
+        "confined/spawn.js",
         "this.#killed ||= !hasEnded(this.#init);\n        endProcess(this.#init);",
         'this.launcher.kill("SIGKILL");',
       ),
-      plugin("confined/process.js", "endProcess(init);\n            await untilEnded(init);", ""),
+      plugin("confined/spawn.js", "endProcess(init);\n            await untilEnded(init);", ""),
       plugin("confined/launch/arguments.js", '"--die-with-parent", ', ""),
     ],
     capability: "process.contained",
@@ -199,7 +199,7 @@ export const mutants: readonly MutantCase[] = [
     name: "groups not joined, and not looked at",
     needsRoot: true,
     patches: [
-      plugin("confined/launch/stages.js", "echo 0 >&", ": >&"),
+      plugin("confined/launch/gate.js", "echo 0 >&", ": >&"),
       plugin("confined/launch/launch.js", "if (groups !== undefined &&", "if (false &&"),
     ],
     capability: "resources.processes",

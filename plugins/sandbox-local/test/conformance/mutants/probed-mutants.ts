@@ -19,7 +19,7 @@ export const probedMutants: readonly ProbedMutant[] = [
   {
     name: "groups not joined",
     needsRoot: true,
-    patches: plugin("confined/launch/stages.js", "echo 0 >&", ": >&"),
+    patches: plugin("confined/launch/gate.js", "echo 0 >&", ": >&"),
     capability: "resources.processes",
     reason: /its limits don't hold for it/,
   },
@@ -37,15 +37,15 @@ export const probedMutants: readonly ProbedMutant[] = [
     name: "readable and denied paths forgotten",
     patches: plugin(
       "confined/files/workspace-rules.js",
-      "pathRules(filesystem, kept)",
-      "pathRules({ ...filesystem, readable: [], denied: [] }, kept)",
+      "prepareMounts(folder, pathRules(filesystem, kept)",
+      "prepareMounts(folder, pathRules({ ...filesystem, readable: [], denied: [] }, kept)",
     ),
     capability: "filesystem.workspace-only",
     reason: /write-readable, read-denied, write-denied/,
   },
   {
     name: "hard links not searched",
-    patches: plugin("confined/files/hard-links.js", "links > paths.length", "false"),
+    patches: plugin("confined/files/protected-paths.js", "links > paths.length", "false"),
     capability: "filesystem.workspace-only",
     reason: /changed through a hard link/,
   },
@@ -71,7 +71,7 @@ export const probedMutants: readonly ProbedMutant[] = [
   },
   {
     name: "inbound ports not looked up in the list",
-    patches: plugin("confined/enter.js", "boundary.inbound?.includes(port) !== true", "false"),
+    patches: plugin("expose/inbound.js", "boundary.inbound?.includes(port) !== true", "false"),
     capability: "inbound.ports",
     reason: /a port that isn't listed was reached/,
   },
