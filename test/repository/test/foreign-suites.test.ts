@@ -55,8 +55,8 @@ it("counts a difference that the second attempt shows too, and asks for its reas
 
 it("docs/foreign-suites.md has its generator's text, and the reasons that are stated: npm run foreign-suites -- --page", () => {
   const { text } = readText("docs/foreign-suites.md");
-  const without = (page: string) => page.replaceAll(/^\| .*\n?/gm, "");
-  expect(without(text)).toBe(without(pageOf([])));
+  const without = (page: string) => page.split("\n").filter((line) => line !== "" && !/^\| /.test(line));
+  expect(without(text)).toEqual(without(pageOf([])));
   for (const { name } of suites) expect(text).toMatch(new RegExp(`^\\| ${name} [\\d.]+: `, "m"));
   for (const { parts } of suites) expect(text).toContain(`: ${parts} |`);
   for (const { reason } of reasons) expect(text).toContain(` | ${reason} |`);
