@@ -13,7 +13,7 @@ const fixes: readonly (readonly [words: RegExp, fix: string])[] = [
   ],
   [/Can't mount proc|mount proc/, "in Docker add --security-opt systempaths=unconfined"],
   [
-    /No permissions to create new namespace|Creating new namespace failed|pivot_root|make \/ slave/,
+    /No permissions to create (?:a )?new namespace|Creating new namespace failed|pivot_root|make \/ slave/,
     `in Docker add ${containerFlags}; elsewhere allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces > 0)`,
   ],
   [

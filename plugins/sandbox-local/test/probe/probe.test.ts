@@ -162,6 +162,7 @@ describe("the fix depends on bubblewrap's message", () => {
   test.each([
     ["bubblewrap isn't installed", "apt install bubblewrap"],
     ["bwrap: No permissions to create new namespace", "seccomp=unconfined"],
+    ["bwrap: No permissions to create a new namespace, likely because", "seccomp=unconfined"],
     ["bwrap: Creating new namespace failed: Operation not permitted", "seccomp=unconfined"],
     ["The jail can't be opened: unshare: unshare failed: Operation not permitted", "--cap-add SYS_ADMIN"],
     ["bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "systempaths=unconfined"],
