@@ -182,7 +182,8 @@ function scriptOf(machine) {
   // With a proxy that doesn't answer, only what was set up before can run.
   const prepared = machine.environment?.includes("PROXY") === true ? "npm run demo >/dev/null 2>&1;" : "";
   const demo = `cd ${quoted([clone])}; ${prepared} ${machine.environment ?? ":"}; ${command}`;
-  const tests = `cd /ambit; NO_COLOR=1 /node/bin/node node_modules/vitest/vitest.mjs run ${quoted(quickPart)}`;
+  // Vitest doesn't start without a home either.
+  const tests = `cd /ambit; NO_COLOR=1 HOME="\${HOME:-/tmp}" /node/bin/node node_modules/vitest/vitest.mjs run ${quoted(quickPart)}`;
   const commands = machine.hasTests === false ? demo : `${demo}; date +"demo ended at %s"; ${tests}`;
   const own = machine.environment?.includes("umask") === true ? machine.environment : ":";
   return `
