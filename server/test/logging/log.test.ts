@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { printable } from "../../src/logging/printable.js";
 import { readableLine, withoutSecrets } from "../../src/logging/log.js";
+import { printable } from "../../src/logging/printable.js";
 import { LogRedaction } from "../../src/logging/redaction.js";
 
 describe("LogRedaction", () => {

@@ -12,6 +12,14 @@ export function readTree(): SourceFile[] {
     .filter(({ text }) => !text.includes("\0"));
 }
 
+/** Paths of links that git doesn't ignore. Each points to a place of the machine where it was made. */
+export function symbolicLinks(): string[] {
+  const options = { cwd: root, dot: true, gitignore: true, ignore: [".git"], followSymbolicLinks: false };
+  return globbySync("**", { ...options, onlyFiles: false, objectMode: true })
+    .filter(({ dirent }) => dirent.isSymbolicLink())
+    .map(({ path }) => path);
+}
+
 export function readText(path: string): SourceFile {
   return { path, text: readFileSync(`${root}/${path}`, "utf8") };
 }

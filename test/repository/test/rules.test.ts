@@ -14,7 +14,7 @@ import { packageFolders, pathsIntoPackages } from "../rules/package-paths.js";
 import { folderCircles, importCycles, roomImports } from "../rules/rooms.js";
 import type { SourceFile } from "../rules/source-file.js";
 import { credentials, literalSpreads, machinePaths, oddNames, registryHosts } from "../rules/texts.js";
-import { isCode, readManifests, readText, readTree, root } from "../rules/tree.js";
+import { isCode, readManifests, readText, readTree, root, symbolicLinks } from "../rules/tree.js";
 
 interface Case {
   readonly rule: (files: readonly SourceFile[]) => string[];
@@ -471,4 +471,8 @@ describe("the lockfile has the packages of every platform, as npm ci needs them"
   it("holds in this repository", () => {
     expect(missingPlatforms([readText("package-lock.json")])).toEqual([]);
   });
+});
+
+it("no symbolic link is in the repository", () => {
+  expect(symbolicLinks()).toEqual([]);
 });

@@ -21,9 +21,8 @@ import { KeptOutputs } from "@ambit/workspace";
 import type { Blobs } from "@ambit/workspace/blobs";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { applyChange, conflictsIn } from "../../../src/cli/by-hand/apply.js";
-import { readChosen } from "../../../src/cli/by-hand/take-back.js";
 import { filesIn } from "../../../src/cli/by-hand/folder-files.js";
-import { takeBack } from "../../../src/cli/by-hand/take-back.js";
+import { readChosen, takeBack } from "../../../src/cli/by-hand/take-back.js";
 
 let folder: string;
 beforeEach(() => {
