@@ -224,6 +224,8 @@ export interface components {
                 env?: {
                     [key: string]: string;
                 };
+                /** @description Of the files in `workspace.sources`, those that the setup depends on, as globs such as `**\/package-lock.json`, at most 64. What was prepared is used again until one of them changes, and only what the commands made is kept: files of the sources are always as this request has them. All sources must be of type `files`. Default: every file counts. */
+                inputs?: string[];
                 /** @description Credentials of the commands, at most 32, as `credentials` of a request, without `refresh`: the commands have placeholders, and the agent has neither. What is kept is searched for them. */
                 credentials?: {
                     /** @description The agent's variable that holds the placeholder. */
