@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import blobsFolder from "@ambit/blobs-folder";
+import agenta from "@ambit/compat-agenta";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Script, saying, waiting } from "../support/scripted-agent.js";
 import { asking } from "../support/server.js";
@@ -110,7 +111,8 @@ describe("readers that don't read", () => {
     ],
   ])("displace only each other where they ask for %s", { timeout: 60_000 }, async (_what, path, body) => {
     const folder = await databaseFile();
-    const plugins = [{ use: blobsFolder, config: { folder } }];
+    // A command's id is a dialect's.
+    const plugins = [{ use: blobsFolder, config: { folder } }, agenta];
     const { url, post, files } = await serveStored(large, { plugins });
     const file = { path: "x".repeat(12_000_000), name: "file-0", size: 0, sha256: "0".repeat(64) };
     const manifest = JSON.stringify({ version: 1, createdAt: 0, files: [file] });

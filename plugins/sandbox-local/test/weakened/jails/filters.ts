@@ -1,16 +1,14 @@
-import { checkHost } from "../../../dist/confined/jail-setup.js";
+import { type SeccompArchitecture, type SyscallName, syscallNumber } from "@ambit/attacks/system-calls";
 import {
   allowedNumbers,
   assemble,
   type BpfStatement,
   filterStatements,
-  type SeccompArchitecture,
   type SeccompRule,
-  type SyscallName,
   seccompErrno,
   seccompRules,
-  syscallNumber,
-} from "../../../dist/seccomp/index.js";
+} from "@ambit/backend-kit/system-call-filter";
+import { checkHost } from "../../../dist/confined/jail-setup.js";
 
 /** The system call filter without one of its refusals. */
 export interface FilterPart {
