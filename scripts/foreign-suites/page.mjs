@@ -77,7 +77,11 @@ defaults, and outside of it as an ordinary user of the same machine.
 ${rows.join("\n")}
 
 The numbers are those of the first attempt. A test counts as different where it was so twice: the second time, only the files with such tests
-ran. On a busy machine one that depends on time may fail once, and end a file of Go's tests before its others ran.
+ran. One that depends on time may fail once on a busy machine.
+
+Go compiles in \`/tmp\`, which is in memory and has \`scratchMb\`, 256 MiB by default. The tests of so many packages at once fill it ("no space left
+on device"): \`syscall\` and \`time\` ran inside at the second attempt only, package by package. In a run, set \`GOTMPDIR\` to a folder of the workspace,
+or raise sandbox-local's \`scratchMb\`.
 
 ## What differs, and why
 
