@@ -7,12 +7,14 @@ import { callbackTool, clientTool } from "../support/tools.js";
 
 const token = "runner-token-1";
 let stage: Stage;
+/** A server keeps the answers of the runs that it records: those of its own callers. */
+let served: Stage;
 let platform: Platform;
 beforeAll(async () => {
-  [stage, platform] = await Promise.all([Stage.serve({ token }), startPlatform()]);
+  [stage, served, platform] = await Promise.all([Stage.open(), Stage.serve({ token }), startPlatform()]);
 });
 afterAll(async () => {
-  await stage.close();
+  await Promise.all([stage.close(), served.close()]);
   await platform[Symbol.asyncDispose]();
 });
 beforeEach(() => {
@@ -32,7 +34,7 @@ function answerOver(
   body: unknown,
   headers: Record<string, string> = {},
 ) {
-  return fetch(`${stage.url}/runs/${http.runId}/interactions/${http.id}`, {
+  return fetch(`${served.url}/runs/${http.runId}/interactions/${http.id}`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, ...headers },
     body: JSON.stringify(body),
@@ -40,7 +42,7 @@ function answerOver(
 }
 
 const post = (request: object) =>
-  fetch(`${stage.url}/run`, {
+  fetch(`${served.url}/run`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, accept: "application/x-ndjson" },
     body: JSON.stringify(request),
