@@ -41,7 +41,7 @@ const flags = [
 /** @type {readonly Machine[]} */
 const machines = [
   { name: "bookworm user", account: "user", inCi: true },
-  { name: "bookworm root, clone in its home", account: "root", hasTests: false, inCi: true },
+  { name: "bookworm root, clone in its home", account: "root", inCi: true },
   { name: "trixie user", suite: "trixie", account: "user" },
   { name: "trixie root, clone in its home", suite: "trixie", account: "root" },
   {
