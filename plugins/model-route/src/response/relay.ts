@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { StreamReplacer } from "@ambit/egress";
+import { type StreamReplacer, turnForOne } from "@ambit/egress";
 
 export interface RelayOptions {
   /** Replaces a credential that the response repeats. */
@@ -47,6 +47,8 @@ export function relay(
         try {
           for (;;) {
             const { done, value } = await pieces.next();
+            // A piece may hold thousands of values, and many answers may arrive at once.
+            if (done !== true) await turnForOne();
             if (isLeft && done !== true) onBytes(value);
             if (isLeft || isOver) return;
             const passed = done === true ? replacer.end() : replacer.push(value);
@@ -79,6 +81,7 @@ async function drained(
     while (size < maxDrainBytes) {
       const { done, value } = await pieces.next();
       if (done === true) return "whole";
+      await turnForOne();
       size += value.length;
       onBytes(value);
     }

@@ -1,21 +1,12 @@
 import type { Server } from "node:http";
 import { createServer, type Server as Listener, type Socket } from "node:net";
 import { Duplex } from "node:stream";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { turnForOne } from "../../turn-for-one.js";
 
 /** Line ends that are read in one step: HTTP's parser handles a chunk, or a line of a header, for each. */
 const maxLines = 128;
 
 const lineEnd = Buffer.from("\r\n");
-
-/** Resolves when all connections that waited before have had their turn. */
-let lastTurn = Promise.resolve();
-
-/** A turn of the event loop for one connection alone, in the order in which they wait. */
-function turnForOne(): Promise<void> {
-  lastTurn = lastTurn.then(() => nextTurn());
-  return lastTurn;
-}
 
 /**
  * A client's connection as Node's HTTP server gets it. Node reads 64 KiB of each connection in one turn of the event loop, which
