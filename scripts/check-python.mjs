@@ -64,8 +64,8 @@ async function runReadme(/** @type {string} */ python, /** @type {string} */ url
   const pip = ["-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"];
   await run(python, [...pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, "."]);
   const site = join(folder, "site");
-  const found = ["--no-index", "--find-links", wheels, "--no-deps", "--target", site, "ambit-client"];
-  await run(python, [...pip, "install", ...found]);
+  const fromWheels = ["--no-index", "--find-links", wheels, "--no-deps", "--target", site, "ambit-client"];
+  await run(python, [...pip, "install", ...fromWheels]);
   const [, program = ""] =
     /```python\n([\s\S]*?)```/.exec(readFileSync(join(project, "README.md"), "utf8")) ?? [];
   const file = join(folder, "readme.py");

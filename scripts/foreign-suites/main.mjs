@@ -61,14 +61,14 @@ async function compare(suite, folder) {
 const resultOf = ({ id }) => join(results, `${id}.json`);
 
 async function main() {
-  const asked = process.argv.slice(2).filter((word) => word !== "--page");
-  const missing = asked.filter((id) => !suites.some((suite) => suite.id === id));
+  const suiteIds = process.argv.slice(2).filter((word) => word !== "--page");
+  const missing = suiteIds.filter((id) => !suites.some((suite) => suite.id === id));
   if (missing.length > 0) {
     console.error(`There is no suite ${missing.join(", ")}: ${suites.map(({ id }) => id).join(", ")}`);
     return 2;
   }
   const isRun = (/** @type {Suite} */ { id }) =>
-    asked.length === 0 ? !process.argv.includes("--page") : asked.includes(id);
+    suiteIds.length === 0 ? !process.argv.includes("--page") : suiteIds.includes(id);
   mkdirSync(results, { recursive: true });
   const folder = mkdtempSync(join(tmpdir(), "suites-"));
   chmodSync(folder, 0o711);

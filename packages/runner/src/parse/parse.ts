@@ -57,14 +57,14 @@ export function parseRunRequest(
   if (deep !== undefined) return { ok: false, issues: [tooDeep(deep)] };
   const translated = translatedBy(dialects, body ?? {});
   const wire = wireOf(dialects);
-  const rest = pruned(translated.body, wire.level, new Set(ignoredKeys.map(ignoredPath)));
-  const paths = withinPathRoom(rest.body);
+  const remainder = pruned(translated.body, wire.level, new Set(ignoredKeys.map(ignoredPath)));
+  const paths = withinPathRoom(remainder.body);
   const secrets = withinSecretRoom(paths.body);
   const candidate = withoutBlankSession(secrets.body);
   const parsed = validateRequest(candidate, wire.schema, wire.level);
-  const found = [
+  const earlyIssues = [
     ...translated.issues,
-    ...rest.issues,
+    ...remainder.issues,
     ...paths.issues,
     ...secrets.issues,
     ...repeatedNames(candidate),
@@ -73,13 +73,13 @@ export function parseRunRequest(
   const shape = parsed.success
     ? [...unusableContent(messages), ...misshapenSchemas(parsed.data.customTools)]
     : readableIssues(parsed.issues, { value: candidate, level: levelWith(wire.level, dialects), path: [] });
-  if (parsed.success && found.length + shape.length === 0) {
+  if (parsed.success && earlyIssues.length + shape.length === 0) {
     const request = { ...parsed.data, messages };
-    return rest.warnings.length === 0
+    return remainder.warnings.length === 0
       ? { ok: true, request }
-      : { ok: true, request, warnings: rest.warnings };
+      : { ok: true, request, warnings: remainder.warnings };
   }
-  return { ok: false, issues: bounded(firstOfEachPath([...found, ...shape])) };
+  return { ok: false, issues: bounded(firstOfEachPath([...earlyIssues, ...shape])) };
 }
 
 interface Translated {
@@ -111,8 +111,8 @@ const wires = new WeakMap<readonly Dialect[], Wire>();
 
 /** Made once for the dialects of a registry. */
 function wireOf(dialects: readonly Dialect[]): Wire {
-  const made = wires.get(dialects);
-  if (made !== undefined) return made;
+  const earlier = wires.get(dialects);
+  if (earlier !== undefined) return earlier;
   const schema = requestSchemaWith(dialects.map(({ fields = {} }) => fields));
   const wire = { schema, level: knownShapeOf(schema) };
   wires.set(dialects, wire);
