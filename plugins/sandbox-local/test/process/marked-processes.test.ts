@@ -4,8 +4,11 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
 import {
   killMarked,
   markerVariable,
@@ -87,3 +90,49 @@ it("kills a process that shows no mark because it is just becoming another progr
     expect(killed).toBe(1);
   }
 });
+
+it("kills it also where all process groups lie outside of the namespace", async () => {
+  skipWithout("jail");
+  const folder = await mkdtemp(join(tmpdir(), "ambit-marked-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const restarting = join(folder, "restarting");
+  await writeFile(restarting, '#!/bin/sh\nexec "$0"\n', { mode: 0o755 });
+  const program = join(folder, "program.mjs");
+  await writeFile(program, programInNamespace(restarting));
+  const namespace = [
+    "--unshare-user",
+    "--unshare-pid",
+    "--ro-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+  ];
+  const child = spawn("bwrap", [...namespace, process.execPath, program], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  expect(await text(child.stdout)).toBe("group 0, 0 of 200 escaped");
+});
+
+/** Starts a process again and again that keeps becoming another program, and kills it by its mark. */
+function programInNamespace(restarting: string): string {
+  const built = fileURLToPath(new URL("../../dist/process/marked-processes.js", import.meta.url));
+  return `import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { killMarked, markerVariable, readStat, startOf } from ${JSON.stringify(built)};
+let [escaped, group] = [0, undefined];
+for (let round = 0; round < 200; round += 1) {
+  const mark = "mark-" + round;
+  const child = spawn(${JSON.stringify(restarting)}, { env: { [markerVariable]: mark }, stdio: "ignore" });
+  await once(child, "spawn");
+  group = readStat(child.pid).group;
+  await delay(2 + round / 50);
+  if ((await killMarked(mark, { since: startOf(child.pid) })) !== 1) escaped += 1;
+  child.kill("SIGKILL");
+}
+process.stdout.write(\`group \${group}, \${escaped} of 200 escaped\`);
+`;
+}
