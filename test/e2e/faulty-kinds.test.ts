@@ -55,6 +55,7 @@ const kinds: Readonly<Record<keyof Offers, Situation>> = {
     without: ["@ambit/blobs-folder"],
   },
   dialect: { title: "Dialect", method: "translate" },
+  door: { title: "Door", method: "stdio" },
   toolPolicy: { title: "Tool policy", method: "forRun" },
 };
 const names = Object.keys(kinds).filter((name): name is keyof Offers => Object.hasOwn(kinds, name));
@@ -87,7 +88,7 @@ describe("a plugin of every kind", () => {
     expect(stderr).toContain(use);
   });
 
-  const inRuns = names.filter((name) => !["observer", "store"].includes(name));
+  const inRuns = names.filter((name) => !["observer", "store", "door"].includes(name));
   it.for(inRuns.flatMap((kind) => faults.map((fault) => ({ kind, fault }))))(
     "ends its run by name: a $kind, $fault",
     async ({ kind, fault }) => {

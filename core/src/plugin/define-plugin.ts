@@ -3,6 +3,7 @@ import type { SecretKind } from "../contract/index.js";
 import type { InjectedClass } from "./injection.js";
 import type { ToolDelivery } from "./kinds/delivery.js";
 import type { Dialect, ForeignEnvironment } from "./kinds/dialect.js";
+import type { Door } from "./kinds/door.js";
 import type { ToolExecutor } from "./kinds/executor.js";
 import type { Harness } from "./kinds/harness.js";
 import type { ModelGateway } from "./kinds/model-gateway.js";
@@ -27,13 +28,14 @@ export type ActorKind = keyof ActorKinds;
 
 /**
  * What a plugin may offer: an actor of runs, an observer of them, a store or a place for files (at most one of each), a
- * dialect of requests, or a policy on calls of tools.
+ * dialect of requests, a door for clients of another protocol, or a policy on calls of tools.
  */
 export interface Offers extends ActorKinds {
   observer: RunObserver;
   store: StoreBackend;
   blobs: BlobsBackend;
   dialect: Dialect;
+  door: Door;
   toolPolicy: ToolPolicy;
 }
 

@@ -8,7 +8,9 @@ export {
   HarnessFailed,
   ModelFailed,
   messageOf,
+  NotFound,
   PluginBrokeContract,
+  RequestInvalid,
   RunCancelled,
   RunTimedOut,
   SandboxFailed,
@@ -22,6 +24,7 @@ export * from "./folders.js";
 export * from "./injection.js";
 export * from "./kinds/delivery.js";
 export * from "./kinds/dialect.js";
+export * from "./kinds/door.js";
 export * from "./kinds/executor.js";
 export * from "./kinds/harness.js";
 export * from "./kinds/installation.js";

@@ -90,6 +90,23 @@ const members: { readonly [Kind in keyof Offers]: { readonly [Member in keyof Of
       tokenHeaders: z.array(z.string()).optional(),
       differences: z.array(object).optional(),
     },
+    door: {
+      name: z
+        .string()
+        .max(maxNameCharacters)
+        .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, "must be letters, digits and hyphens"),
+      routes: z
+        .array(
+          z.looseObject({
+            method: z.enum(["GET", "POST", "DELETE"]),
+            path: z.string().startsWith("/"),
+            summary: z.string().min(1),
+            handle: method,
+          }),
+        )
+        .optional(),
+      stdio: optionalMethod,
+    },
     toolPolicy: { name, issues: method, forRun: method },
   };
 
@@ -98,7 +115,20 @@ export function offerProblems(kind: keyof Offers, offer: unknown): string | unde
   const shape = z.looseObject(members[kind]);
   const read = shape.safeParse(offer);
   if (!read.success) return shapeProblems(read.error, shape, offer, { all: true });
+  if (kind === "door") return foreignPath(read.data);
   if (kind !== "harness" || read.data.prewarm === undefined || read.data.prepare !== undefined)
     return undefined;
   return "prepare is required, since there is prewarm: a method";
+}
+
+const doorPaths = z.looseObject({
+  name: z.string(),
+  routes: z.array(z.looseObject({ path: z.string() })).default([]),
+});
+
+/** A route of a door that is another's, as text. */
+function foreignPath(door: unknown): string | undefined {
+  const { name, routes } = doorPaths.parse(door);
+  const foreign = routes.findIndex(({ path }) => path !== `/${name}` && !path.startsWith(`/${name}/`));
+  return foreign === -1 ? undefined : `routes[${foreign}].path must be /${name}, or begin with /${name}/`;
 }

@@ -8,6 +8,7 @@ import {
   type ActorKinds,
   type BlobsBackend,
   type Dialect,
+  type Door,
   type Offers,
   pluginTokens,
   type Registrar,
@@ -45,6 +46,7 @@ export interface Offered {
   readonly store: StoreBackend | undefined;
   readonly blobs: BlobsBackend | undefined;
   readonly dialects: readonly Dialect[];
+  readonly doors: readonly Door[];
   readonly toolPolicies: readonly ToolPolicy[];
 }
 
@@ -75,6 +77,7 @@ export class OfferCollector implements Offered {
   store: StoreBackend | undefined;
   blobs: BlobsBackend | undefined;
   readonly dialects: Dialect[] = [];
+  readonly doors: Door[] = [];
   readonly toolPolicies: ToolPolicy[] = [];
   /** Credentials that plugins have from elsewhere than their configs. */
   readonly secrets: MarkedValue[] = [];
@@ -159,6 +162,12 @@ export class OfferCollector implements Offered {
       }
       this.dialects.push(dialect);
       this.offers.push({ plugin, kind: "dialect", name: dialect.name });
+    },
+    door: (plugin, door) => {
+      const offer = `the door '${door.name}'`;
+      if (!this.#isFirst(plugin, offer, { offer, fix: "load only one of them" })) return;
+      this.doors.push(door);
+      this.offers.push({ plugin, kind: "door", name: door.name });
     },
     toolPolicy: (plugin, policy) => {
       const offer = `the tool policy '${policy.name}'`;

@@ -9,6 +9,7 @@ import type {
   Actor,
   BlobsBackend,
   Dialect,
+  Door,
   Log,
   Registrar,
   RunObserver,
@@ -34,6 +35,8 @@ export class Registry {
   readonly blobs: BlobsBackend | undefined;
   /** They translate requests before they are read, in this order. */
   readonly dialects: readonly Dialect[];
+  /** They serve clients of other protocols. */
+  readonly doors: readonly Door[];
   /** The contract, with the fields that the dialects add. */
   readonly requestSchema: RunRequestSchema;
   /** They decide on calls of the requests' own tools. */
@@ -47,7 +50,7 @@ export class Registry {
     readonly plugins: readonly LoadedPlugin[],
     /** Values of the plugins' settings that their schemas mark as secret: never log or return them. */
     readonly secrets: readonly MarkedValue[],
-    { offers, registrations, actors, observers, store, blobs, dialects, toolPolicies }: Offered,
+    { offers, registrations, actors, observers, store, blobs, dialects, doors, toolPolicies }: Offered,
     settings: ProbeSettings,
     log: Log,
     /** The deployer's proxy; undefined without one. */
@@ -59,6 +62,7 @@ export class Registry {
     this.store = store;
     this.blobs = blobs;
     this.dialects = dialects;
+    this.doors = doors;
     this.requestSchema = requestSchemaWith(dialects.map(({ fields = {} }) => fields));
     this.toolPolicies = toolPolicies;
     this.#actors = actors;

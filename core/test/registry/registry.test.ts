@@ -119,6 +119,14 @@ describe("loading", () => {
       { fields },
       problem,
     ]),
+    ["door", { name: "d" }, { name: "a b" }, "name must be letters, digits and hyphens"],
+    ["door", { name: "d" }, { stdio: {} }, "stdio must be a method"],
+    [
+      "door",
+      { name: "d", routes: [{ method: "GET", path: "/d/x", summary: "s", handle: () => undefined }] },
+      { name: "other" },
+      "routes[0].path must be /other, or begin with /other/",
+    ],
     [
       "toolPolicy",
       { name: "p", issues: () => [], forRun: () => undefined },

@@ -79,6 +79,16 @@ function program(): Command {
       await finish(run(file, { ...ambit.opts(), ...options }));
     });
   ambit
+    .command("door <name> [arguments...]")
+    .description(
+      "serve one client of another protocol on standard input and output, by the plugin of that name",
+    )
+    .allowUnknownOption()
+    .action(async (name, words) => {
+      const { door } = await import("./commands/door.js");
+      await finish(door(name, words, ambit.opts()));
+    });
+  ambit
     .command("undo [folder]")
     .description(
       "bring a folder back to what it was before the last run with --in-place (default: this folder)",

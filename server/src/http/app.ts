@@ -3,30 +3,33 @@ import { NotFound } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
-import { callerOf } from "../tenants/caller.js";
+import { callerOf, setCaller } from "../tenants/caller.js";
 import { admitCaller } from "./caller/admit-caller.js";
 import { callersTrace } from "./caller/caller-options.js";
 import { whyNotLocal } from "./caller/loopback.js";
 import { TurnCancellation } from "./cancel-turn.js";
+import { doorRoutes } from "./doors/door-routes.js";
 import type { HttpRoute, RouteContext } from "./http-route.js";
+import { documentOf } from "./openapi-document.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./response/refusal.js";
 import { responseFormat } from "./response/response-format.js";
 import { Query } from "./route/query.js";
 import { routerPath } from "./route/route.js";
-import { openApiDocument, routes } from "./routes.js";
+import { routes as ambitsRoutes } from "./routes.js";
 import type { ServerContext } from "./server-context.js";
 
 type HonoEnvironment = { Bindings: HttpBindings };
 
 /** Routes without a token: they only say that the server is up, and describe its API. */
-const open = new Set(routes.filter(({ token }) => token === "none").map(({ path }) => path));
+const open = new Set(ambitsRoutes.filter(({ token }) => token === "none").map(({ path }) => path));
 
 /** Routes that begin runs, each with its default response format. */
-const runRoutes = new Map(routes.map(({ path, beginsRuns }) => [path, beginsRuns]));
+const runRoutes = new Map(ambitsRoutes.map(({ path, beginsRuns }) => [path, beginsRuns]));
 
 /** The routes, behind the checks that precede any work: the caller (403, 401), then whether the route exists. */
 export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
-  const { runner, log, loopback, allowedHosts } = context;
+  const { runner, log, loopback, allowedHosts, inner } = context;
+  const routes = [...ambitsRoutes, ...doorRoutes(runner.registry.doors)];
   const app = new Hono<HonoEnvironment>();
 
   /** Milliseconds since 1970. */
@@ -34,6 +37,11 @@ export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
   app.use(async ({ env, req }, next) => {
     const { headers } = env.incoming;
     arrivals.set(env.incoming, Date.now());
+    const speaksFor = inner.callerOn(env.incoming.socket);
+    if (speaksFor !== undefined) {
+      setCaller(env.incoming, speaksFor);
+      return await next();
+    }
     const foreign = loopback ? whyNotLocal(headers, allowedHosts) : undefined;
     if (foreign !== undefined) throw new HttpRefusal(403, foreign, "unauthorized");
     if (!open.has(req.path)) {
@@ -50,7 +58,7 @@ export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
     ...context,
     cancellation: new TurnCancellation(runner),
     documentText: () => {
-      document ??= JSON.stringify(openApiDocument(context.version, runner.registry.requestSchema));
+      document ??= JSON.stringify(documentOf(routes, context.version, runner.registry.requestSchema));
       return document;
     },
   };

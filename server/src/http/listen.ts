@@ -19,13 +19,14 @@ import { operatorAccess } from "./caller/operator-access.js";
 import { cantListen } from "./connections/cant-listen.js";
 import { Connections } from "./connections/connections.js";
 import { healthConnections, sharesOf } from "./connections/shares.js";
+import { InnerConnections } from "./doors/inner-connections.js";
 import type { ServerState } from "./health/answers.js";
 import { HealthListener } from "./health/health-listener.js";
 import { Readiness } from "./health/readiness.js";
 import { stateOf } from "./metrics.js";
 import { UnreadTexts } from "./response/unread.js";
 import { Readers } from "./runs/readers.js";
-import { serveRuns } from "./serve-runs.js";
+import { serveInMemory, serveRuns } from "./serve-runs.js";
 import type { OperatorAccess, ServedRuns } from "./server-context.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
@@ -114,57 +115,23 @@ async function serve(
   health: HealthListener | undefined,
   begun: Undo[],
 ): Promise<RunningServer> {
-  const { settings, runner, registry, tenants, log, evidence, files, previews } = ambit;
-  const { host, port, allowedHosts, drainMs, bodyMs, headersTimeoutMs, writeTimeoutMs } = settings.server;
-  const loopback = isLoopback(host);
+  const { settings, runner, registry, log, evidence, files, previews } = ambit;
+  const { host, port, drainMs, bodyMs, headersTimeoutMs, writeTimeoutMs } = settings.server;
   if (operator.kind === "local") ambit.redaction.hide([operator.token]);
   // The server doesn't start without a store that the configuration names. The default store opens in the background.
   const store = settings.pluginsAreDefault ? undefined : await openStore(ambit);
   if (store !== undefined) begun.push(() => store.close());
-  const { opening, readiness, replicaId } = lifecycle;
+  const { opening } = lifecycle;
   const served = () => lifecycle.served();
   const connections = new Connections(sharesOf(settings.server.maxConnections, openFilesLimit()));
-  const app = serverApp({
-    runner,
-    log,
-    bodies: new Bodies(
-      {
-        atOnce: Math.max(bodiesAtOnce, settings.limits.concurrentRuns),
-        totalBytes: bodyBytesAtOnce,
-        bodyMs,
-      },
-      (bytes) => runner.requireMemory(bytes),
-    ),
-    operator,
-    tenants,
-    loopback,
-    allowedHosts,
-    connections,
-    readiness,
-    replicaId,
-    served,
-    unread: new UnreadTexts(),
-    files,
-    readers: new Readers({
-      perRun: settings.server.maxReadersPerRun,
-      perProject: settings.server.maxReadersPerProject,
-      minReadingMs: settings.server.minReadingMs,
-    }),
-    probing: () => lifecycle.probing,
-    isDraining: () => lifecycle.isDraining,
-    version: version(),
-  });
+  const { respond, inner } = composeApi(ambit, operator, lifecycle, connections);
+  begun.push(() => inner.close());
   const timeouts = {
     headersTimeout: headersTimeoutMs,
     // `bodyMs` counts from the header. This is for bodies that no route reads.
     requestTimeout: headersTimeoutMs + bodyMs + timeoutCheckMs,
     connectionsCheckingInterval: timeoutCheckMs,
   };
-  const respond = getRequestListener((request, env) => app.fetch(request, env), {
-    // The plugins of this process keep the platform's own Request and Response.
-    overrideGlobalObjects: false,
-    hostname: host,
-  });
   const server = createServer(timeouts, (request, response) => {
     // A caller that asks again and again on one connection would hold this server instead of reaching the next one.
     if (lifecycle.isDraining) response.shouldKeepAlive = false;
@@ -229,10 +196,91 @@ async function serve(
           await files.close();
           await previews.close();
         });
+        inner.close();
         await evidence?.keep(registry);
         await health?.close();
       })();
       return closing;
+    },
+  };
+}
+
+/** What answers each request: from outside, and of doors. */
+function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle, connections: Connections) {
+  const { settings, runner, tenants, log, files } = ambit;
+  const { host, allowedHosts, bodyMs, maxReadersPerRun, maxReadersPerProject, minReadingMs } =
+    settings.server;
+  const inner = new InnerConnections((request, response) => void respond(request, response));
+  const app = serverApp({
+    runner,
+    log,
+    bodies: new Bodies(
+      {
+        atOnce: Math.max(bodiesAtOnce, settings.limits.concurrentRuns),
+        totalBytes: bodyBytesAtOnce,
+        bodyMs,
+      },
+      (bytes) => runner.requireMemory(bytes),
+    ),
+    operator,
+    tenants,
+    loopback: isLoopback(host),
+    allowedHosts,
+    connections,
+    inner,
+    readiness: lifecycle.readiness,
+    replicaId: lifecycle.replicaId,
+    served: () => lifecycle.served(),
+    unread: new UnreadTexts(),
+    files,
+    readers: new Readers({
+      perRun: maxReadersPerRun,
+      perProject: maxReadersPerProject,
+      minReadingMs,
+    }),
+    probing: () => lifecycle.probing,
+    isDraining: () => lifecycle.isDraining,
+    version: version(),
+  });
+  const respond = getRequestListener((request, env) => app.fetch(request, env), {
+    // The plugins of this process keep the platform's own Request and Response.
+    overrideGlobalObjects: false,
+    hostname: host,
+  });
+  return { respond, inner };
+}
+
+/** Ambit's API for a client of this process alone. */
+export interface OpenedApi {
+  /** As the operator. */
+  readonly fetch: typeof fetch;
+  /** Ends its runs and sessions. */
+  close(): Promise<void>;
+}
+
+/** Opens the API without a listener. Its runs are kept in memory, as those of `ambit run` are. */
+export async function openApi(ambit: Ambit): Promise<OpenedApi> {
+  const { runner, registry, files, settings, evidence, log } = ambit;
+  const lifecycle = new Lifecycle(ambit);
+  const connections = new Connections(sharesOf(settings.server.maxConnections, openFilesLimit()));
+  const { inner } = composeApi(ambit, { kind: "tenants" }, lifecycle, connections);
+  lifecycle.waitsToProbe = false;
+  lifecycle.opening.resolve(await serveInMemory(ambit));
+  registry
+    .candidates()
+    .then(() => evidence?.keep(registry))
+    .catch((error: unknown) => log.error({ error }, "probing failed"));
+  return {
+    fetch: inner.fetchAs({ kind: "operator" }),
+    async close() {
+      lifecycle.isDraining = true;
+      const { queue, runs } = await lifecycle.served();
+      await queue.close();
+      await runner.drain(0);
+      await runs.close();
+      await files.close();
+      inner.close();
+      await evidence?.keep(registry);
     },
   };
 }

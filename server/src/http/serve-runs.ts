@@ -1,6 +1,6 @@
 import type { Store } from "@ambit/durable/store";
 import type { Ambit } from "../open.js";
-import { openStore, recordInMemory, recordInStore } from "../recording.js";
+import { openStore, type Recording, recordInMemory, recordInStore } from "../recording.js";
 import { SharedQuotas } from "../tenants/shared-quotas.js";
 import { Beginnings } from "./runs/beginnings.js";
 import { RunQueue } from "./runs/run-queue.js";
@@ -15,10 +15,19 @@ export async function serveRuns(
   named: Store | undefined,
   address: string,
 ): Promise<ServedRuns> {
-  const { runner, tenants, log, settings } = ambit;
+  const { settings } = ambit;
   const store = named ?? (settings.pluginsAreDefault ? await openStore(ambit) : undefined);
   const recording =
     store === undefined ? await recordInMemory(ambit, address) : await recordInStore(ambit, store, address);
+  return served(ambit, recording);
+}
+
+/** The runs of a process that no other reaches. */
+export async function serveInMemory(ambit: Ambit): Promise<ServedRuns> {
+  return served(ambit, await recordInMemory(ambit, ""));
+}
+
+function served({ runner, tenants, log }: Ambit, recording: Recording): ServedRuns {
   const { runs, sealing } = recording;
   const quotas = new SharedQuotas(runs, tenants.list);
   const { queuedRuns, maxMiB } = runs.options.settings;

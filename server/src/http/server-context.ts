@@ -7,6 +7,7 @@ import type { SharedQuotas } from "../tenants/shared-quotas.js";
 import type { Tenants } from "../tenants/tenants.js";
 import type { Bodies } from "./body.js";
 import type { Connections } from "./connections/connections.js";
+import type { InnerConnections } from "./doors/inner-connections.js";
 import type { Readiness } from "./health/readiness.js";
 import type { UnreadTexts } from "./response/unread.js";
 import type { Beginnings } from "./runs/beginnings.js";
@@ -19,6 +20,8 @@ export interface ServerContext {
   readonly log: Log;
   readonly bodies: Bodies;
   readonly connections: Connections;
+  /** The API for doors. */
+  readonly inner: InnerConnections;
   readonly readers: Readers;
   /** What left workspaces of runs. */
   readonly files: KeptFiles;

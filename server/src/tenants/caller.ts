@@ -5,16 +5,16 @@ import type { Tenant } from "./schema.js";
 export type Caller = { readonly kind: "operator" } | { readonly kind: "tenant"; readonly tenant: Tenant };
 
 const operator: Caller = { kind: "operator" };
-const tenants = new WeakMap<IncomingMessage, Caller>();
+const callers = new WeakMap<IncomingMessage, Caller>();
 
-/** Remembers the tenant whose token a request presented. */
-export function setTenant(incoming: IncomingMessage, tenant: Tenant): void {
-  tenants.set(incoming, { kind: "tenant", tenant });
+/** Remembers the sender that the checks of a request have found. */
+export function setCaller(incoming: IncomingMessage, caller: Caller): void {
+  callers.set(incoming, caller);
 }
 
 /** The sender. The operator if no tenant's token was presented, since the earlier checks let the request pass. */
 export function callerOf(incoming: IncomingMessage): Caller {
-  return tenants.get(incoming) ?? operator;
+  return callers.get(incoming) ?? operator;
 }
 
 /** The tenant's project; undefined for the operator. */

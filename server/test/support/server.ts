@@ -6,6 +6,8 @@ import { startServer } from "../../src/http/listen.js";
 import { openAmbit } from "../../src/open.js";
 import { type Script, scriptedAgent } from "./scripted-agent.js";
 
+type PluginEntry = NonNullable<ConfigurationInput["plugins"]>[number];
+
 /** A real server on a free port whose agent follows the script; closed with the test. */
 export async function serveScript(
   script: Script,
@@ -13,7 +15,7 @@ export async function serveScript(
     readonly token?: string;
     readonly configuration?: ConfigurationInput;
     /** In addition to the agent. */
-    readonly plugins?: readonly string[];
+    readonly plugins?: readonly PluginEntry[];
     readonly madeConnection?: SandboxBackend["madeConnection"];
     /** Default: a free one. */
     readonly port?: string;

@@ -9,13 +9,20 @@ import { pageJson, toolsOf, writePageCode } from "../support/page-code.js";
 import { passKit } from "../support/run-kit.js";
 
 /** Each plugin of the page, with its number of files. */
-const plugins = { "ambit-rows": 2, "ambit-drawer": 2, "ambit-short": 1 };
+const plugins = { "ambit-rows": 2, "ambit-drawer": 2, "ambit-short": 1, "ambit-plain": 1 };
 let folder = "";
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "ambit-page-"));
   const [manifest, tsconfig] = await pageJson("docs/write-a-plugin.md");
-  const packages = ["core", "packages/durable", "packages/sql-store", "packages/workspace", "test/kit"];
+  const packages = [
+    "core",
+    "packages/durable",
+    "packages/sql-store",
+    "packages/workspace",
+    "packages/client",
+    "test/kit",
+  ];
   await installPacked(folder, packages, toolsOf(manifest));
   const compiler = join(folder, "node_modules/typescript/bin/tsc");
   for (const [name, files] of Object.entries(plugins)) {
@@ -50,6 +57,17 @@ describe("the page of the rarer kinds", () => {
     expect(await run({ ask: "say done" })).toMatchObject({ ok: true, output: "done" });
     expect((await run({ ask: 1 })).failure.issues).toContainEqual({ path: "ask", message: "must be a text" });
     expect((await run({ aks: "say done" })).error).toContain("did you mean `ask`?");
+  });
+
+  it("has a door whose clients read the text of a run", async () => {
+    const config = join(await emptyFolder(), "ambit.config.json");
+    const plugins = [join(folder, "ambit-plain/dist/index.js")];
+    await writeFile(config, JSON.stringify({ extends: "defaults", plugins }));
+    const server = await serve({}, ["--config", config]);
+    expect(await (await server.post("/plain/run", { prompt: "say done", agent: "demo" })).text()).toBe(
+      "send {prompt}",
+    );
+    expect(await (await server.post("/plain/run", { prompt: "say done" })).text()).toBe("done");
   });
 
   it("has a store and a place for files that a server uses", async () => {

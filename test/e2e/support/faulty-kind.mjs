@@ -13,6 +13,7 @@ const offers = {
   store: (act) => ({ name: "faulty", open: act }),
   blobs: (act) => ({ name: "faulty", open: act }),
   toolPolicy: (act) => ({ name: "faulty", issues: () => [], forRun: act }),
+  door: (act) => ({ name: "faulty", stdio: act }),
   dialect: (act) => ({ name: "faulty", keys: {}, translate: act }),
 };
 const actor = { name: "faulty", claims: [], touches: () => [], gaps: () => [], probe: async () => [] };

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { Unauthorized } from "@ambit/core";
 import type { CallerRules, Runner } from "@ambit/runner";
-import { callerOf, setTenant } from "../../tenants/caller.js";
+import { callerOf, setCaller } from "../../tenants/caller.js";
 import { presentedTokens, presentsToken } from "../../tenants/presented-token.js";
 import { rulesOf } from "../../tenants/tenants.js";
 import { HttpRefusal } from "../response/refusal.js";
@@ -21,7 +21,7 @@ export async function admitCaller(
   const presented = presentedTokens(incoming.headers, runner.registry.dialects);
   if (operator.kind === "token" && presentsToken(presented, operator.token)) return;
   const tenant = tenants.identify(presented);
-  if (tenant !== undefined) return setTenant(incoming, tenant);
+  if (tenant !== undefined) return setCaller(incoming, { kind: "tenant", tenant });
   const isEveryone = operator.kind === "everyone";
   const isLocal = operator.kind === "local" && presentsToken(presented, operator.token);
   if (!isEveryone && !isLocal) throw new Unauthorized(operator.kind === "local" ? localFix : tokenFix);

@@ -1,0 +1,59 @@
+/**
+ * Lets clients of another protocol use Ambit: it translates their requests into calls of Ambit's own HTTP API, and what a
+ * run's log says into what they read. It calls the API as its caller and in no other way, so the plan, the ceiling, quotas,
+ * tenants and tokens hold without its doing. It doesn't act in runs, so it claims nothing and isn't planned.
+ */
+export interface Door {
+  /** Letters, digits and hyphens: `ai-sdk`. It begins the path of each of its routes, and names its command. */
+  readonly name: string;
+  /** Its routes on the server, behind the same checks as every other: caller, tenant, size. Default: none. */
+  readonly routes?: readonly DoorRoute[];
+  /**
+   * Serves one client on standard input and output, for `ambit door <name>`, as the operator. Settles when the client has
+   * left, or `signal` aborts. Default: it has no such client.
+   */
+  stdio?(call: StdioCall): Promise<void>;
+}
+
+export interface DoorRoute {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** `/ai-sdk`, or below it: `/ai-sdk/chat/{chatId}/stream`. */
+  readonly path: string;
+  /** What it does, in the server's OpenAPI document. */
+  readonly summary: string;
+  /**
+   * A body that is a stream is sent as fast as the client reads it, and cancelled when the client leaves. One that errors ends
+   * the connection without an end of the response, so that the client can't take it for complete. An error of Ambit's is
+   * answered as on every route.
+   */
+  handle(call: DoorCall): Promise<Response>;
+}
+
+/** One request to a door. */
+export interface DoorCall {
+  /** Method, URL and headers, without those that carry the caller's token, and without the body. Its signal aborts when the client leaves. */
+  readonly request: Request;
+  /** A parameter of the path. */
+  path(name: string): string;
+  /** The body. @throws RequestInvalid, HttpRefusal for one that isn't JSON, or is larger than a request for a run may be */
+  json(): Promise<unknown>;
+  /** Ambit's HTTP API as this caller, for `new AmbitClient({ fetch })` of `@ambit/client`. Any host name means the server itself. */
+  readonly fetch: typeof fetch;
+  /**
+   * `page`: the caller has a token of one session, whose runs have the token's request; it brings only `sessionId`, `messages`
+   * and `runId`. `platform`: the operator or a tenant, who may bring a whole request.
+   */
+  readonly caller: "platform" | "page";
+}
+
+/** One client on standard input and output. */
+export interface StdioCall {
+  readonly input: ReadableStream<Uint8Array>;
+  readonly output: WritableStream<Uint8Array>;
+  /** What follows the door's name on the command line. */
+  readonly arguments: readonly string[];
+  /** Ambit's HTTP API, as the operator. No port is opened for it. */
+  readonly fetch: typeof fetch;
+  /** Aborts when this process must end. */
+  readonly signal: AbortSignal;
+}

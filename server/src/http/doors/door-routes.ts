@@ -1,0 +1,95 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import {
+  inOffer,
+  isAmbitError,
+  type Log,
+  limits,
+  messageOf,
+  offerTitle,
+  outsideOffers,
+  PluginBrokeContract,
+} from "@ambit/core";
+import type { Door } from "@ambit/core/plugin";
+import { MalformedJson } from "../../parse-json.js";
+import { callerOf } from "../../tenants/caller.js";
+import { tokenHeadersOf } from "../../tenants/presented-token.js";
+import type { HttpRoute } from "../http-route.js";
+import { leftSignal } from "../response/left-signal.js";
+import { HttpRefusal } from "../response/refusal.js";
+import { endsWithHeaders } from "../response/send.js";
+import { failed } from "../route/responses.js";
+import { streaming } from "../route/route.js";
+import type { Exchange } from "../server-context.js";
+
+/** The routes of the loaded doors. */
+export function doorRoutes(doors: readonly Door[]): HttpRoute[] {
+  return doors.flatMap((door) =>
+    (door.routes ?? []).map((route): HttpRoute => {
+      const { method, path, summary } = route;
+      const words = `${door.name}${path.slice(door.name.length + 1)}`.split(/[^a-zA-Z0-9]+/).filter(Boolean);
+      return {
+        method,
+        path,
+        operation: {
+          operationId: [method.toLowerCase(), ...words].join("_"),
+          summary,
+          responses: {
+            default: { description: `What the protocol of the door ${door.name} says.` },
+            ...failed(),
+          },
+        },
+        handle: streaming(async ({ context, exchange, path: parameter }) => {
+          const { incoming, outgoing } = exchange;
+          const call = {
+            request: requestOf(exchange, tokenHeadersOf(context.runner.registry.dialects)),
+            path: parameter,
+            json: () => outsideOffers(() => context.bodies.json(incoming, limits.bodyBytes)),
+            fetch: context.inner.fetchAs(callerOf(incoming)),
+            caller: "platform",
+          } as const;
+          await sendResponse(outgoing, await responseOf(door, () => route.handle(call)), context.log);
+        }),
+      };
+    }),
+  );
+}
+
+/** @throws PluginBrokeContract for what a door must not return or throw */
+async function responseOf(door: Door, handle: () => Promise<Response>): Promise<Response> {
+  try {
+    const response: unknown = await inOffer(door, handle);
+    if (response instanceof Response) return response;
+  } catch (cause) {
+    if (isAmbitError(cause) || cause instanceof HttpRefusal || cause instanceof MalformedJson) throw cause;
+    const message = `${offerTitle(door)} threw what is no error of Ambit's; the runner's log has the cause.`;
+    throw new PluginBrokeContract(message, { cause });
+  }
+  throw new PluginBrokeContract(`${offerTitle(door)} returned what is no Response from handle().`);
+}
+
+/** A request as a door sees it. */
+function requestOf({ incoming, outgoing }: Exchange, tokenHeaders: readonly string[]): Request {
+  const { method = "GET", url = "/", headersDistinct } = incoming;
+  const headers = new Headers();
+  for (const [name, values = []] of Object.entries(headersDistinct))
+    if (name !== "cookie" && !tokenHeaders.includes(name))
+      for (const value of values) headers.append(name, value);
+  return new Request(new URL(url, "http://localhost"), { method, headers, signal: leftSignal(outgoing) });
+}
+
+/** Sends a door's response as fast as it is read. One whose body fails ends with its connection. */
+async function sendResponse(
+  outgoing: Exchange["outgoing"],
+  { status, headers, body }: Response,
+  log: Log,
+): Promise<void> {
+  if (outgoing.destroyed) return void (await body?.cancel());
+  outgoing.writeHead(status, [...headers].flat());
+  if (body === null) return void outgoing.end();
+  if (endsWithHeaders(outgoing)) return await body.cancel();
+  outgoing.flushHeaders();
+  await pipeline(Readable.from(body), outgoing).catch((error: unknown) => {
+    if (!outgoing.writableFinished) log.debug({ error: messageOf(error) }, "a door's response ends early");
+  });
+}

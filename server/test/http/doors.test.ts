@@ -1,0 +1,119 @@
+import { type Door, type DoorCall, definePlugin, RequestInvalid } from "@ambit/core/plugin";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { newToken } from "../../src/tenants/tenants.js";
+import { type Script, saying } from "../support/scripted-agent.js";
+import { asking, hasRoom, recordsOf, serveScript } from "../support/server.js";
+
+/** A door whose one route does what the test says. */
+function doorThat(handle: (call: DoorCall) => Promise<Response>, more: Partial<Door> = {}) {
+  const routes = [{ method: "POST", path: "/odd/chats/{chat}", summary: "Chats", handle }] as const;
+  return definePlugin({
+    name: "odd-plugin",
+    api: 1,
+    config: z.strictObject({}),
+    register: ({ add }) => add("door", { name: "odd", routes, ...more }),
+  });
+}
+
+/** Hands its body to the API as it came. */
+const passing = async ({ request, json, fetch }: DoorCall) =>
+  fetch("http://ambit/stream", {
+    method: "POST",
+    body: JSON.stringify(await json()),
+    signal: request.signal,
+  });
+
+const endless: Script = async function* ({ signal }) {
+  yield { type: "message", text: "begun" };
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  yield { type: "done", stopReason: "end_turn" };
+};
+
+const serve = (script: Script, door: ReturnType<typeof doorThat>, configuration = {}) =>
+  serveScript(script, { plugins: [door], configuration });
+
+describe("a door", () => {
+  it("streams a run that it begins through the API", async () => {
+    const { post } = await serve(saying("hello"), doorThat(passing));
+    const records = await recordsOf(await post("/odd/chats/c1", asking));
+    expect(records.at(-1)).toMatchObject({ kind: "result", result: { ok: true, output: "hello" } });
+  });
+
+  it("acts as its caller: a tenant's project, and none without a token", async () => {
+    const tenant = newToken();
+    const door = doorThat(async (call) => {
+      const { request, fetch } = call;
+      const runs = await (await passing(call)).text().then(() => fetch("http://ambit/runs"));
+      const body: unknown = await runs.json();
+      return Response.json({ body, headers: [...request.headers.keys()], chat: call.path("chat") });
+    });
+    const { post } = await serve(saying("hello"), door, {
+      tokens: [{ token: tenant.hash, project: "mine" }],
+    });
+    expect((await post("/odd/chats/c1", asking)).status).toBe(401);
+    const authorization = `Bearer ${tenant.token}`;
+    const answer = await (await post("/odd/chats/a%2Fb", asking, { authorization, cookie: "a=b" })).json();
+    expect(answer).toMatchObject({ chat: "a/b", body: { runs: [{ projectId: "mine" }] } });
+    expect(JSON.stringify(answer)).not.toMatch(/authorization|cookie/);
+    const foreign = await post("/odd/chats/c1", { ...asking, projectId: "other" }, { authorization });
+    expect(await foreign.json()).toMatchObject({ body: { runs: [{ projectId: "mine" }] } });
+  });
+
+  it("is answered as every route is where it refuses, breaks, or isn't there", async () => {
+    const door = doorThat(async ({ json }) => {
+      const [{ fails }] = [z.looseObject({ fails: z.string() }).parse(await json())];
+      if (fails === "ours") throw new RequestInvalid([{ path: "chat", message: "is wrong" }]);
+      if (fails === "theirs") throw new TypeError("undefined is not a function");
+      return Reflect.get({}, "response");
+    });
+    const { post, url } = await serve(saying("hello"), door);
+    const refused = await post("/odd/chats/c1", { fails: "ours" });
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { failure: { issues: [{ path: "chat", message: "is wrong" }] } },
+    ]);
+    const broken = await post("/odd/chats/c1", { fails: "theirs" });
+    expect([broken.status, await broken.json()]).toMatchObject([
+      500,
+      { failure: { code: "plugin_broke_contract" } },
+    ]);
+    expect((await post("/odd/chats/c1", { fails: "nothing" })).status).toBe(500);
+    expect((await post("/odd/chats/c1", "{")).status).toBe(400);
+    expect((await fetch(`${url}/odd/chats/c1`)).status).toBe(405);
+    expect((await post("/odd/others", {})).status).toBe(404);
+    const document: unknown = await (await fetch(`${url}/openapi.json`)).json();
+    expect(document).toMatchObject({ paths: { "/odd/chats/{chat}": { post: { summary: "Chats" } } } });
+  });
+
+  it("leaves the run when its client leaves", async () => {
+    const { url, post, runner } = await serve(endless, doorThat(passing), { limits: { concurrentRuns: 1 } });
+    const leave = new AbortController();
+    const body = JSON.stringify(asking);
+    const { signal } = leave;
+    const response = await fetch(`${url}/odd/chats/c1`, { method: "POST", body, signal });
+    await response.body?.getReader().read();
+    expect((await post("/run", asking)).status).toBe(429);
+    leave.abort();
+    await expect.poll(() => hasRoom(runner)).toBe(true);
+  });
+
+  it("ends the connection where its body fails, so that no client takes it for complete", async () => {
+    const door = doorThat(async () => {
+      let count = 0;
+      return new Response(
+        new ReadableStream({
+          pull(controller) {
+            count += 1;
+            if (count < 3) controller.enqueue(new TextEncoder().encode(`${count}\n`));
+            else controller.error(new Error("the log can't be read"));
+          },
+        }),
+      );
+    });
+    const { post } = await serve(saying("hello"), door);
+    const response = await post("/odd/chats/c1", {});
+    expect(response.status).toBe(200);
+    await expect(response.text()).rejects.toThrow();
+  });
+});
