@@ -1,5 +1,6 @@
 // npm run check:python: the Python client, as its users get it: lint, types, generated files, its tests against a real
 // server, and the program of its README with the built wheel. Says in one line where Python packages can't be downloaded.
+// With `-- --write`, it writes the generated files first.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -81,9 +82,10 @@ async function check(/** @type {string} */ python) {
   try {
     const document = join(folder, "openapi.json");
     writeFileSync(document, await (await fetch(`${server.url}/openapi.json`)).text());
+    const isWritten = process.argv.includes("--write");
+    await run(python, ["tools/generate.py", document, ...(isWritten ? [] : ["--check"])]);
     await run(python, ["-m", "ruff", "check", "--quiet", "."]);
     await run(python, ["-m", "ruff", "format", "--check", "--quiet", "."]);
-    await run(python, ["tools/generate.py", document, "--check"]);
     await run(python, ["-m", "mypy", "--cache-dir", join(folder, "mypy")]);
     await run(python, ["-m", "pytest"], {
       AMBIT_TEST_URL: server.url,

@@ -107,6 +107,14 @@ export class AmbitClient {
     yield* each(async (page) => (await this.runs({ limit: 1_000, ...filter, ...page })).runs, idOf);
   }
 
+  /** The newest run of a session, also after the session has ended. */
+  async sessionRun(sessionId: string, options: CallOptions = {}): Promise<Schema<"RunInfo">> {
+    return await this.#http.json(`${at("sessions", sessionId)}/run`, {
+      query: this.#project,
+      ...options,
+    });
+  }
+
   /** @param options `projectId` in place of the client's, for a run of a list that has several projects' */
   async runInfo(
     runId: string,

@@ -949,6 +949,7 @@ export interface components {
             id: string;
             name?: string;
             input?: unknown;
+            resumes?: string;
             locations?: {
                 path: string;
                 line?: number;
@@ -981,6 +982,11 @@ export interface components {
             }[];
             isError?: boolean;
             denied?: boolean;
+            /** @enum {string} */
+            deniedBy?: "policy" | "rule" | "user";
+            /** @enum {string} */
+            settled?: "denied" | "deferred" | "interrupted" | "unknown";
+            movedTo?: string;
             render?: {
                 kind: string;
             } & {

@@ -19,6 +19,9 @@ describePlaces("a list of runs", (serve) => {
     expect(await list(`limit=1&after=${all[0]?.runId}`)).toEqual([all[1]]);
     expect(await list(`after=${all[2]?.runId}`)).toEqual([]);
     expect(await list("state=queued")).toEqual([]);
+    expect(await (await get("/sessions/s/run")).json()).toMatchObject({ ...all[1], result: { ok: true } });
+    expect((await get("/sessions/none/run")).status).toBe(404);
+    expect((await get("/sessions/s/run?projectId=other")).status).toBe(404);
     const refused = async (query: string) =>
       (await bodyOf<Refused>(await get(query))).failure.issues.map(
         ({ path, message }) => `${path} ${message}`,

@@ -507,6 +507,10 @@ class AsyncClient:
     async def sessions(self, *, limit: int | None = None) -> list[models.SessionsResponseSession]:
         return (await self._http.get(models.SessionsResponse, "/sessions", limit=limit)).sessions
 
+    async def session_run(self, session_id: str) -> models.RunInfo:
+        """The newest run of a session, also after the session has ended."""
+        return await self._http.get(models.RunInfo, f"{_path('sessions', session_id)}/run")
+
     async def close_session(self, session_id: str) -> models.EndedResponse:
         """Closes a session with its sandbox and agent, and the run that uses it."""
         return await self._http.delete(models.EndedResponse, _path("sessions", session_id))

@@ -503,6 +503,10 @@ class Client:
     def sessions(self, *, limit: int | None = None) -> list[models.SessionsResponseSession]:
         return (self._http.get(models.SessionsResponse, "/sessions", limit=limit)).sessions
 
+    def session_run(self, session_id: str) -> models.RunInfo:
+        """The newest run of a session, also after the session has ended."""
+        return self._http.get(models.RunInfo, f"{_path('sessions', session_id)}/run")
+
     def close_session(self, session_id: str) -> models.EndedResponse:
         """Closes a session with its sandbox and agent, and the run that uses it."""
         return self._http.delete(models.EndedResponse, _path("sessions", session_id))

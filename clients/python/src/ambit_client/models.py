@@ -2859,6 +2859,7 @@ class ToolCallEvent(BaseModel):
     id: str
     name: str | None = None
     input: Any | None = None
+    resumes: str | None = None
     locations: list[ToolCallEventLocation] | None = None
     render: ToolCallEventRender | None = None
 
@@ -2913,6 +2914,11 @@ class ToolResultEvent(BaseModel):
     locations: list[ToolResultEventLocation] | None = None
     is_error: Annotated[bool | None, Field(alias='isError')] = None
     denied: bool | None = None
+    denied_by: Annotated[
+        Literal['policy', 'rule', 'user'] | None, Field(alias='deniedBy')
+    ] = None
+    settled: Literal['denied', 'deferred', 'interrupted', 'unknown'] | None = None
+    moved_to: Annotated[str | None, Field(alias='movedTo')] = None
     render: ToolResultEventRender | None = None
 
 

@@ -64,6 +64,16 @@ export const interactionPayloadSchema = z.looseObject({
 });
 export type InteractionPayload = z.infer<typeof interactionPayloadSchema>;
 
+/** Who denied a call: the operator's ceiling or a tool policy, the request's permissions, or the user. */
+export const denierSchema = z.enum(["policy", "rule", "user"]);
+export type Denier = z.infer<typeof denierSchema>;
+
+/**
+ * How a call ended that has no outcome of its own. `deferred`: it wasn't made. `interrupted`: the user stopped the turn, and it
+ * may have run. `unknown`: it may have run. Absent: it was made, and the output is its outcome.
+ */
+const settlementSchema = z.enum(["denied", "deferred", "interrupted", "unknown"]);
+
 /**
  * What happens during a run. A text or thought block is either one coalesced event (`message`, `thought`)
  * or a `_start`, `_delta`…, `_end` family, never both.
@@ -83,6 +93,8 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     id: z.string(),
     name: z.string().optional(),
     input: z.unknown().optional(),
+    /** The question (`ask_…`) whose answer lets this call be made: a call of an earlier turn goes on under this id. */
+    resumes: z.string().optional(),
     locations: z.array(fileLocationSchema).optional(),
     render: renderHintSchema.optional(),
   }),
@@ -97,6 +109,10 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     locations: z.array(fileLocationSchema).optional(),
     isError: z.boolean().optional(),
     denied: z.boolean().optional(),
+    deniedBy: denierSchema.optional(),
+    settled: settlementSchema.optional(),
+    /** Of a deferred call that its user is asked about: the id under which it continues (`ask_…`). */
+    movedTo: z.string().optional(),
     render: renderHintSchema.optional(),
   }),
   event("interaction_request", { ...interaction, payload: interactionPayloadSchema.optional() }),

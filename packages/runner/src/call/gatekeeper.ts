@@ -1,4 +1,4 @@
-import type { InteractionPayload } from "@ambit/core/contract";
+import type { Denier, InteractionPayload } from "@ambit/core/contract";
 import { canonicalJson } from "../canonical-json.js";
 import type { Ask } from "./ask/ask.js";
 import type { Question } from "./ask/question.js";
@@ -18,7 +18,7 @@ import { comparable } from "./values/input-digest.js";
 export type CallDecision =
   /** `use`: of the user's answer that allows it, which is claimed. */
   | { readonly verdict: "allow"; readonly use?: AnswerUse | undefined }
-  | { readonly verdict: "deny"; readonly why: string }
+  | { readonly verdict: "deny"; readonly why: string; readonly by: Denier }
   /** It was made in an earlier turn, and no model has seen what it came to. */
   | { readonly verdict: "made"; readonly outcome: KnownOutcome }
   /** The agent took its question back. */
@@ -94,20 +94,20 @@ export class Gatekeeper {
     for (;;) {
       const permission = this.permissions.effective(call);
       if (permission === "allow") return { verdict: "allow" };
-      if (permission === "deny") return { verdict: "deny", why: this.permissions.denial(call) };
+      if (permission === "deny") return { verdict: "deny", ...this.permissions.denial(call) };
       const asked = await this.ask.ask({ ...this.#approvalOf(call), withdrawn }, signal);
       if (asked === undefined) return { verdict: "park" };
       if (asked === "withdrawn") return { verdict: "withdrawn" };
       if ("outcome" in asked) {
         if (asked.outcome.denied === undefined) return { verdict: "made", outcome: asked.outcome };
-        return { verdict: "deny", why: asked.outcome.output };
+        return { verdict: "deny", why: asked.outcome.output, by: "user" };
       }
       if (asked.value) return { verdict: "allow", use: asked.use };
       if (!(await asked.use.claim())) continue;
       const why = `The user did not approve tool '${call.name}'.`;
       await asked.use.spend({ output: why, isError: true, denied: true });
       this.approved.keep(asked.use);
-      return { verdict: "deny", why };
+      return { verdict: "deny", why, by: "user" };
     }
   }
 

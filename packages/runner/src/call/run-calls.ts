@@ -153,12 +153,13 @@ export class RunCalls {
         this.calls.step(call.id, { step: "release" });
         return "park";
       }
-      const { verdict } = await this.#gatekeeper.beforeCall(call, asking.signal, withdrawn);
-      if (verdict !== "allow" && verdict !== "deny") {
+      const decision = await this.#gatekeeper.beforeCall(call, asking.signal, withdrawn);
+      if (decision.verdict !== "allow" && decision.verdict !== "deny") {
         this.calls.step(call.id, { step: "release" });
-        return verdict === "withdrawn" ? "deny" : "park";
+        return decision.verdict === "withdrawn" ? "deny" : "park";
       }
-      this.calls.step(call.id, { step: verdict });
+      const { verdict } = decision;
+      this.calls.step(call.id, verdict === "allow" ? { step: "allow" } : { step: "deny", by: decision.by });
       this.#proceed(call);
       return verdict;
     } finally {
@@ -189,7 +190,7 @@ export class RunCalls {
     this.#proceed(call);
     if (decision.verdict === "deny") {
       const outcome = failed(decision.why);
-      this.calls.step(id, { step: "deny", outcome });
+      this.calls.step(id, { step: "deny", by: decision.by, outcome });
       return outcome;
     }
     this.calls.step(id, { step: "execute" });

@@ -190,6 +190,7 @@ test("calls that a cancel interrupts get results in the events, and the turn end
       id: "bash-1",
       output: expect.stringMatching(/^INTERRUPTED_BY_USER: /),
       isError: true,
+      settled: "interrupted",
     },
   ]);
   expect(recorded.events.at(-1)).toEqual({ type: "done", stopReason: "cancelled" });

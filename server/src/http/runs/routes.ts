@@ -38,7 +38,14 @@ import {
   sessionsProject,
 } from "./parameters.js";
 import { callersProjects } from "./projects.js";
-import { handleCancel, handleDelete, handleEvents, handleRunInfo, handleRuns } from "./run-routes.js";
+import {
+  handleCancel,
+  handleDelete,
+  handleEvents,
+  handleRunInfo,
+  handleRuns,
+  handleSessionRun,
+} from "./run-routes.js";
 import { deliveryInfo } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
 
@@ -248,6 +255,18 @@ export const storedRoutes: readonly HttpRoute[] = [
       responses: { 200: jsonResponse("A page of them.", "SessionsResponse"), ...failed(400, 404, 503) },
     },
     handle: withRuns(handleSessions),
+  },
+  {
+    method: "GET",
+    path: "/sessions/{sessionId}/run",
+    query: [onlyProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "sessionRun",
+      summary: "A session's newest run, as `GET /runs/{runId}` has it, also after the session has ended",
+      responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(400, 404, 503) },
+    },
+    handle: withRuns(streaming(handleSessionRun)),
   },
   {
     method: "DELETE",

@@ -1,5 +1,6 @@
-import { RequestInvalid } from "@ambit/core";
+import { idOfRun, NotFound, RequestInvalid } from "@ambit/core";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
+import type { StoredRun } from "@ambit/durable/store";
 import { json } from "../response/json-response.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import { responseFormat } from "../response/response-format.js";
@@ -26,13 +27,27 @@ const maxDeliveries = 100;
 
 /** `GET /runs/:runId` */
 export async function handleRunInfo(route: StoredRoute): Promise<void> {
-  const id = route.path("runId");
-  const { id: key, webhook } = await visibleRun(route, id);
+  await sendRunInfo(route, await visibleRun(route, route.path("runId")));
+}
+
+/** `GET /sessions/:sessionId/run` */
+export async function handleSessionRun(route: StoredRoute): Promise<void> {
+  const session = route.path("sessionId");
+  const filter = projectFilter(route.query, callersProjects(route.exchange.incoming));
+  const [newest] = await route.server.runs.store.list({ ...filter, session, limit: 1 });
+  if (newest === undefined)
+    throw new NotFound(
+      `There is no run of the session ${JSON.stringify(session)}: they were deleted, or never began.`,
+    );
+  await sendRunInfo(route, newest);
+}
+
+async function sendRunInfo(route: StoredRoute, { id: key, webhook }: StoredRun): Promise<void> {
   const { runs } = route.server;
   const { outgoing } = route.exchange;
   const waits = answerSignal(outgoing, runs.options.settings.answerTimeoutMs);
   const run = await runs.get(key, waits);
-  if (run === undefined) throw noRun(id);
+  if (run === undefined) throw noRun(idOfRun(key));
   const wasRead = route.context.unread.hold(run.result?.length ?? 0, readerOf(outgoing));
   try {
     const deliveries =

@@ -104,7 +104,7 @@ export class Ask {
     await this.#endObsolete();
     if (taken !== undefined && call !== undefined) {
       await this.callEvents.reported(call, announcing.signal);
-      this.callEvents.announce(call);
+      this.callEvents.announce(call, { resumes: taken.id });
     }
     if (taken !== undefined && "outcome" in taken) return { outcome: taken.outcome };
     const answered = taken ?? (await this.#askNow(question, waiting.signal, announcing.signal));
@@ -205,7 +205,7 @@ export class Ask {
     const id = (await this.#issuer()).issue(question);
     if (call !== undefined) {
       await this.callEvents.reported(call, announcing);
-      this.callEvents.announce(call, id);
+      this.callEvents.announce(call, { asks: id });
       this.calls.step(call.id, { step: "ask" });
     }
     const isUnknown = this.#answers.isUnknown(question);

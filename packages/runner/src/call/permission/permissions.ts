@@ -1,4 +1,11 @@
-import type { McpServer, Permission, PermissionMode, RunRequest, Warning } from "@ambit/core/contract";
+import type {
+  Denier,
+  McpServer,
+  Permission,
+  PermissionMode,
+  RunRequest,
+  Warning,
+} from "@ambit/core/contract";
 import type { Harness } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import type { PermissionCeiling } from "../../operator.js";
@@ -42,9 +49,13 @@ export class CallPermissions {
     return strictest(permission, this.tools.policies.permission(tool, input) ?? "allow");
   }
 
-  /** What the model reads of a call that is denied. */
-  denial({ name, tool, input }: CallSubject): string {
-    return this.tools.policies.denial(tool, input) ?? `Tool '${name}' is denied by policy.`;
+  /** What the model reads of a call that is denied, and who denies it. */
+  denial(call: CallSubject): { readonly why: string; readonly by: Denier } {
+    const { name, tool, input } = call;
+    const ofPolicy = this.tools.policies.denial(tool, input);
+    if (ofPolicy !== undefined) return { why: ofPolicy, by: "policy" };
+    const isAboveCeiling = isDeniedBy(this.ceiling, matcherOf(call, this.#known));
+    return { why: `Tool '${name}' is denied by policy.`, by: isAboveCeiling ? "policy" : "rule" };
   }
 
   /** Whether the user may have to be asked about a call that the agent reports, as far as its tool is known. */
@@ -81,13 +92,17 @@ export function permissionOf(
   const { name, tool, server } = call;
   // The class names and read-only hints of an agent count for its own tools alone.
   const isAgents = tool === undefined && server === undefined;
-  if (ceiling === true || ceiling.some((pattern) => matches(pattern, "deny"))) return "deny";
+  if (isDeniedBy(ceiling, matches)) return "deny";
   return (
     tool?.permission ??
     byServer(server?.policy, name) ??
     byRule(permissions.rules ?? [], matches) ??
     byDefault(permissions.default, isAgents ? call.readOnly : tool?.readOnly)
   );
+}
+
+function isDeniedBy(ceiling: PermissionCeiling, matches: PatternMatcher): boolean {
+  return ceiling === true || ceiling.some((pattern) => matches(pattern, "deny"));
 }
 
 /** Which rules match a call. It is the same for all servers. */

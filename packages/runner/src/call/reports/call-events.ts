@@ -5,13 +5,19 @@ import { Pause } from "../../lifetime/pause.js";
 import { CallPermissions } from "../permission/permissions.js";
 import { RunTools } from "../tools/run-tools.js";
 import { type Call, waitsForUser } from "../values/call.js";
-import { looksIssued, unsettled } from "../values/unsettled.js";
+import { looksIssued, moved } from "../values/unsettled.js";
 import { ApprovedCalls } from "./approved-calls.js";
 import { Calls, publicIdOf } from "./calls.js";
 import { isCutOff, openResult, reportedResult, withoutApprovalShape } from "./results.js";
 
 /** Only calls that an agent reports by name can be distinguished from its others. */
 type NamedCall = AgentEventOf<"tool_call"> & { readonly name: string };
+
+/** The id of a question about a call that is announced. */
+interface AnnouncedQuestion {
+  readonly asks?: string;
+  readonly resumes?: string;
+}
 
 /** Milliseconds that a reported call may wait for its question or its execution. */
 const holdMs = 1_000;
@@ -78,19 +84,20 @@ export class CallEvents {
 
   /**
    * Announces a call before it is decided on, unless it was announced before.
-   * @param issued the id under which its user is asked: it is announced only under this id, as exactly the call that the
-   * question is about.
+   * @param about `asks`: the question under whose id its user is asked: it is announced only under this id, as exactly the call
+   * that the question is about. `resumes`: the earlier question whose answer decides on it.
    */
-  announce(claimed: Call, issued?: string): void {
+  announce(claimed: Call, { asks: issued, resumes }: AnnouncedQuestion = {}): void {
     const { id, name, input } = claimed;
     const call = this.calls.find(id) ?? this.calls.begin(id, claimed);
     const wasAnnounced = call.announcement === "announced" || call.announcement === "awaited";
     if (wasAnnounced && issued === undefined) return;
     if (issued !== undefined) this.events.observation.callRenamed(call.publicId, issued);
-    if (wasAnnounced) this.events.emit(unsettled(call.publicId, "moved"));
+    if (wasAnnounced && issued !== undefined) this.events.emit(moved(call.publicId, issued));
     this.#takeHeld(call);
     const { publicId } = this.calls.announce(call, call.isReported ? "announced" : "awaited", issued);
-    this.events.emit(this.#shown({ type: "tool_call", id: publicId, name, input }));
+    const resumed = resumes === undefined ? {} : { resumes };
+    this.events.emit(this.#shown({ type: "tool_call", id: publicId, name, input, ...resumed }));
   }
 
   /** Passes on immediately what the agent reports of a call: it needs no question. */

@@ -50,7 +50,7 @@ export function openResult(
       ...ownMarks(state),
     });
   if (state.name === "asked") return unsettled(publicId, "deferred");
-  if (state.name === "denied") return { ...unsettled(publicId, "deferred"), denied: true };
+  if (state.name === "denied") return { ...unsettled(publicId, "deferred"), ...ownMarks(state) };
   if (why === "ended") return { type: "tool_result", id: publicId, output: withoutResult, isError: true };
   if (why === "interrupted") return unsettled(publicId, state.name === "parked" ? "deferred" : "interrupted");
   switch (state.name) {
@@ -82,7 +82,7 @@ function ownWords(state: CallState): { readonly output: string; readonly isError
 }
 
 function ownMarks(state: CallState): Partial<ToolResult> {
-  if (state.name === "denied") return { denied: true, isError: true };
+  if (state.name === "denied") return { denied: true, deniedBy: state.by, settled: "denied", isError: true };
   return state.name === "finished" && state.data !== undefined ? { data: state.data } : {};
 }
 

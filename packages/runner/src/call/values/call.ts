@@ -1,4 +1,4 @@
-import { type McpServer, ownServerName, type ToolSpec } from "@ambit/core/contract";
+import { type Denier, type McpServer, ownServerName, type ToolSpec } from "@ambit/core/contract";
 import type { PermissionQuestion, PublishedOutcome, ToolClass } from "@ambit/core/plugin";
 
 /**
@@ -61,7 +61,7 @@ export type CallState =
   /** The user didn't answer in time: the turn pauses. */
   | { readonly name: "parked" }
   /** `outcome`: what the agent was sent, where the call reached the runner. */
-  | { readonly name: "denied"; readonly outcome?: PublishedOutcome | undefined }
+  | { readonly name: "denied"; readonly by: Denier; readonly outcome?: PublishedOutcome | undefined }
   | {
       readonly name: "finished";
       readonly outcome: PublishedOutcome;
@@ -75,7 +75,7 @@ export type CallStep =
   /** The decision was abandoned. */
   | { readonly step: "release" }
   | { readonly step: "ask" | "answer" | "park" | "allow" | "execute" }
-  | { readonly step: "deny"; readonly outcome?: PublishedOutcome | undefined }
+  | { readonly step: "deny"; readonly by: Denier; readonly outcome?: PublishedOutcome | undefined }
   | { readonly step: "finish"; readonly outcome: PublishedOutcome; readonly data?: unknown }
   /** There is no room to remember its outcome. */
   | { readonly step: "forget" };
@@ -113,7 +113,7 @@ function decide(state: Pending | Allowed, step: CallStep): CallState | undefined
     case "allow":
       return { name: "allowed", claimed: false };
     case "deny":
-      return { name: "denied", outcome: step.outcome };
+      return { name: "denied", by: step.by, outcome: step.outcome };
     case "execute":
       return { name: "executing" };
     case "forget":

@@ -21,8 +21,17 @@ export function isUnsettled(output: unknown): boolean {
   return typeof output === "string" && prefixes.some((prefix) => output.startsWith(prefix));
 }
 
-export function unsettled(id: string, why: keyof typeof unsettledTexts): AgentEventOf<"tool_result"> {
-  return { type: "tool_result", id, output: unsettledTexts[why], isError: true };
+export function unsettled(
+  id: string,
+  why: Exclude<keyof typeof unsettledTexts, "moved">,
+): AgentEventOf<"tool_result"> {
+  return { type: "tool_result", id, output: unsettledTexts[why], isError: true, settled: why };
+}
+
+/** The result of a call that continues under the id of the question about it. */
+export function moved(id: string, movedTo: string): AgentEventOf<"tool_result"> {
+  const output = unsettledTexts.moved;
+  return { type: "tool_result", id, output, isError: true, settled: "deferred", movedTo };
 }
 
 /** The beginning of every id that the runner issues for a question. */

@@ -197,7 +197,13 @@ describe("nothing else does", () => {
     const first = await sent(world, [{ role: "user", content: "go" }], { interactions: { waitMs: 30_000 } });
     const [question] = questions(first);
     expect(eventsOf(first, "tool_result")).toEqual([
-      { type: "tool_result", id: question?.id, output: expect.stringMatching(/^DEFERRED/), isError: true },
+      {
+        type: "tool_result",
+        id: question?.id,
+        output: expect.stringMatching(/^DEFERRED/),
+        isError: true,
+        settled: "deferred",
+      },
     ]);
     const recorded = await sent(world, assistant(...historyOf(first)));
     expect(recorded.result.stopReason).toBe("paused");

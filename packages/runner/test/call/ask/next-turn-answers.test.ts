@@ -32,6 +32,8 @@ describe("an answer in the next request", () => {
         output: "The user did not approve tool 'send'.",
         isError: true,
         denied: true,
+        deniedBy: "user",
+        settled: "denied",
       },
     ]);
   });
@@ -73,9 +75,15 @@ describe("an answer in the next request", () => {
     const recorded = await world.run({ customTools: [denied], messages: withAnswer({ approved: true }) });
     expect(world.callback.calls).toEqual([]);
     expect(eventsOf(recorded, "tool_result")).toMatchObject([
-      { denied: true, output: "Tool 'send' is denied by policy." },
+      { denied: true, deniedBy: "rule", output: "Tool 'send' is denied by policy." },
     ]);
     expect(recorded.result.stopReason).toBe("end_turn");
+  });
+
+  test("an operator's ceiling is the one who denies", async () => {
+    const world = await createWorld({ script: calls("send", given), ceiling: ["send"] });
+    const recorded = await world.run({ customTools: [{ ...asks, permission: "allow" }] });
+    expect(eventsOf(recorded, "tool_result")).toMatchObject([{ deniedBy: "policy", settled: "denied" }]);
   });
 
   test("the user's text next to it reaches the agent", async () => {

@@ -95,12 +95,14 @@ describe("a call that needs the user pauses the run", () => {
         id: "bash",
         output: expect.stringMatching(/^DEFERRED_NOT_EXECUTED: /),
         isError: true,
+        settled: "deferred",
       },
       {
         type: "tool_result",
         id: "slow",
         output: expect.stringMatching(/^APPROVED_EXECUTION_RESULT_UNKNOWN: /),
         isError: true,
+        settled: "unknown",
       },
       { type: "tool_result", id: "quick", output: "quick answer", isError: false },
     ];

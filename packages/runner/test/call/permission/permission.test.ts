@@ -70,7 +70,7 @@ function gateOf(one: PermissionCase) {
     return permission === "ask" && one.client === true ? "allow" : permission;
   };
   const gate = new Gatekeeper(
-    { effective, denial: () => "denied" },
+    { effective, denial: () => ({ why: "denied", by: "rule" }) },
     { details: () => ({}) },
     {
       ask: async ({ name, read }) => {

@@ -27,7 +27,13 @@ describe("after the turn paused", () => {
     };
     const recorded = await (await createWorld({ script })).run({ customTools: [asks] });
     expect(eventsOf(recorded, "tool_result")).toEqual([
-      { type: "tool_result", id: "bash", output: expect.stringMatching(/^DEFERRED/), isError: true },
+      {
+        type: "tool_result",
+        id: "bash",
+        output: expect.stringMatching(/^DEFERRED/),
+        isError: true,
+        settled: "deferred",
+      },
     ]);
   });
 });
@@ -73,7 +79,13 @@ describe("a call is announced", () => {
     });
     expect(eventsOf(recorded, "tool_call").map(({ id }) => id)).toEqual(["agents-own", issued]);
     expect(eventsOf(recorded, "tool_result")).toMatchObject([
-      { id: "agents-own", output: expect.stringContaining("It continues under another id"), isError: true },
+      {
+        id: "agents-own",
+        output: expect.stringContaining("It continues under another id"),
+        isError: true,
+        settled: "deferred",
+        movedTo: eventsOf(recorded, "tool_call")[1]?.id,
+      },
     ]);
     expect(questions(recorded)).toMatchObject([
       { kind: "user_input", id: eventsOf(recorded, "tool_call")[1]?.id },
@@ -90,6 +102,8 @@ describe("a call is announced", () => {
     const recorded = await world.run({ customTools: [asks], messages: withAnswer({ approved: true }) });
     const types = recorded.events.map(({ type }) => type);
     expect(types.slice(1)).toEqual(["tool_call", "interaction_response", "message", "tool_result", "done"]);
+    const [response] = eventsOf(recorded, "interaction_response");
+    expect(eventsOf(recorded, "tool_call")).toMatchObject([{ resumes: response?.id }]);
   });
 
   test.each([

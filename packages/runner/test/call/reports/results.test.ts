@@ -49,13 +49,15 @@ describe("the result of a call that the runner answered", () => {
   });
 
   it("and is marked as denied if it was denied", () => {
-    const state = { name: "denied", outcome: { output: "no", isError: true } } as const;
+    const state = { name: "denied", by: "rule", outcome: { output: "no", isError: true } } as const;
     expect(withOutcome(event, state, false)).toEqual({
       type: "tool_result",
       id: "a",
       output: "no",
       isError: true,
       denied: true,
+      deniedBy: "rule",
+      settled: "denied",
     });
   });
 });
@@ -69,8 +71,8 @@ describe("the result of a call that was open at the end of the turn", () => {
     ["executing", { name: "executing" }, unknown, interrupted],
     ["asked", { name: "asked", resumes: claimed }, deferred, deferred],
     ["parked", { name: "parked" }, undefined, deferred],
-    ["denied before it was called", { name: "denied" }, deferred, deferred],
-    ["denied", { name: "denied", outcome: { output: "no", isError: true } }, "no", "no"],
+    ["denied before it was called", { name: "denied", by: "rule" }, deferred, deferred],
+    ["denied", { name: "denied", by: "rule", outcome: { output: "no", isError: true } }, "no", "no"],
     ["finished", { name: "finished", outcome }, "ours", "ours"],
   ])("%s", (_what, state, paused, stopped) => {
     expect(openResult({ publicId: "a", state }, "paused")?.output).toBe(paused);

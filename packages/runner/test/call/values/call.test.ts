@@ -17,7 +17,7 @@ const states = {
   asked: { name: "asked", resumes: claimed },
   fulfilled: { name: "asked", resumes: executing },
   parked: { name: "parked" },
-  denied: { name: "denied", outcome },
+  denied: { name: "denied", by: "rule", outcome },
   finished: { name: "finished", outcome, data: 7 },
 } as const satisfies Readonly<Record<string, CallState>>;
 
@@ -28,7 +28,7 @@ const steps = {
   answer: { step: "answer" },
   park: { step: "park" },
   allow: { step: "allow" },
-  deny: { step: "deny", outcome },
+  deny: { step: "deny", by: "rule", outcome },
   execute: { step: "execute" },
   finish: { step: "finish", outcome, data: 7 },
   forget: { step: "forget" },
@@ -101,7 +101,7 @@ describe("a call's states", () => {
   });
 
   test("without an outcome a denial has none", () => {
-    expect(advanceCall(claimed, { step: "deny" })).toEqual({ name: "denied" });
+    expect(advanceCall(claimed, { step: "deny", by: "rule" })).toEqual({ name: "denied", by: "rule" });
     expect(advanceCall(executing, { step: "finish", outcome })).toEqual({ name: "finished", outcome });
   });
 });
