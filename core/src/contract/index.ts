@@ -26,6 +26,7 @@ export * from "./request/tools/mcp-server.js";
 export * from "./request/tools/permissions.js";
 export * from "./request/tools/tool.js";
 export { type Webhook, webhookEventSchema } from "./request/webhook.js";
+export { waitsForSession } from "./request/when-busy.js";
 export {
   type ArchiveSource,
   type DownloadCredential,

@@ -496,6 +496,11 @@ export interface components {
             };
             /** @description The values that `$ctx.…` bindings of tools refer to; `project.id` is the project where `projectId` is absent. The model never sees them. */
             runContext?: Record<string, unknown>;
+            /**
+             * @description What happens to this run while another one has its session. `refuse`: it fails with `session_in_use`. `queue`: it waits, in the order of arrival and without one of the server's slots, until those before it have ended. `interrupt`: the runs of the session before it are cancelled, those that wait included, and it begins when they have ended; what they have done stays in the conversation. A run that waits has the state `queued`. Without a `sessionId` it changes nothing. Default: `refuse`.
+             * @enum {string}
+             */
+            whenBusy?: "refuse" | "queue" | "interrupt";
             /** @description The platform's id of the turn, which `POST /cancel` names. A run of a session begins with an event `turn` that has it. Default: the run's id. */
             turnId?: string;
             /** @description Separates sessions with the same id by project, also for `POST /kill`. Default: `runContext.project.id`. */

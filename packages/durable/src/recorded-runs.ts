@@ -278,6 +278,11 @@ export class RecordedRuns {
     });
   }
 
+  /** Resolves once a run of this replica is recorded with its result, or lost. */
+  async recorded(id: string): Promise<void> {
+    await this.#recorders.get(id)?.done;
+  }
+
   /**
    * The run once it has ended, on any replica. Undefined if it was deleted, or the reader left.
    * @throws StoreFailed also for a run that ended here while the store failed

@@ -244,7 +244,7 @@ export class Runner {
     return this.#runs.has(key);
   }
 
-  /** The run that has a session of the project now. */
+  /** The run that has a session of the project now: of several that were admitted, the first. */
   runIn(sessionId: string, project: string | undefined): Run | undefined {
     return [...this.#runs.values()].find(
       ({ request }) => request.sessionId === sessionId && projectOf(request) === project,

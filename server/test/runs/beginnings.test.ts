@@ -2,7 +2,7 @@ import { AtCapacity } from "@ambit/core";
 import { describe, expect, it } from "vitest";
 import { nextStep, type RequestFacts } from "../../src/http/runs/beginnings.js";
 
-type Facts = Omit<RequestFacts<string, string>, "isDetached" | "isNamed">;
+type Facts = Omit<RequestFacts<string, string, string>, "isDetached" | "isNamed">;
 
 const refusal = new AtCapacity("no slot is free");
 const same = { run: "first", isOfSameRequest: true };
@@ -47,9 +47,14 @@ const rows: readonly {
     detached: { step: "begin", run: "mine" },
   },
   {
-    facts: { existing: "none", capacity: refusal, attempt: { outcome: "queued", runId: "q" } },
-    attached: { step: "accept_queued", runId: "q" },
-    detached: { step: "accept_queued", runId: "q" },
+    facts: { existing: "none", capacity: "free", attempt: { outcome: "session_busy" } },
+    attached: { step: "queue" },
+    detached: { step: "queue" },
+  },
+  {
+    facts: { existing: "none", capacity: "free", attempt: { outcome: "queued", run: "q" } },
+    attached: { step: "follow_queued", run: "q" },
+    detached: { step: "accept_queued", run: "q" },
   },
   // Another replica created a run of the same id after the look-up.
   {

@@ -3775,6 +3775,12 @@ class RunRequest(BaseModel):
     """
     The values that `$ctx.…` bindings of tools refer to; `project.id` is the project where `projectId` is absent. The model never sees them.
     """
+    when_busy: Annotated[
+        Literal['refuse', 'queue', 'interrupt'] | None, Field(alias='whenBusy')
+    ] = None
+    """
+    What happens to this run while another one has its session. `refuse`: it fails with `session_in_use`. `queue`: it waits, in the order of arrival and without one of the server's slots, until those before it have ended. `interrupt`: the runs of the session before it are cancelled, those that wait included, and it begins when they have ended; what they have done stays in the conversation. A run that waits has the state `queued`. Without a `sessionId` it changes nothing. Default: `refuse`.
+    """
     turn_id: Annotated[str | None, Field(alias='turnId', max_length=256)] = None
     """
     The platform's id of the turn, which `POST /cancel` names. A run of a session begins with an event `turn` that has it. Default: the run's id.

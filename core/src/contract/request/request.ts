@@ -21,6 +21,7 @@ import { mcpServerSchema } from "./tools/mcp-server.js";
 import { permissionsSchema } from "./tools/permissions.js";
 import { toolCallbackSchema, toolSpecSchema } from "./tools/tool.js";
 import { webhookSchema } from "./webhook.js";
+import { whenBusySchema } from "./when-busy.js";
 import { workspaceSchema } from "./workspace.js";
 
 const contextSchema = z.strictObject({
@@ -224,6 +225,10 @@ export const runRequestSchema = z.strictObject({
   runContext: jsonObjectSchema.optional().meta({
     description:
       "The values that `$ctx.…` bindings of tools refer to; `project.id` is the project where `projectId` is absent. The model never sees them.",
+  }),
+  whenBusy: whenBusySchema.optional().meta({
+    description:
+      "What happens to this run while another one has its session. `refuse`: it fails with `session_in_use`. `queue`: it waits, in the order of arrival and without one of the server's slots, until those before it have ended. `interrupt`: the runs of the session before it are cancelled, those that wait included, and it begins when they have ended; what they have done stays in the conversation. A run that waits has the state `queued`. Without a `sessionId` it changes nothing. Default: `refuse`.",
   }),
   turnId: z.string().max(256).optional().meta({
     description:

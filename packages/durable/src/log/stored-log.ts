@@ -58,11 +58,11 @@ export class StoredLogs {
 
   /** As the log's own `follow`, of a run anywhere. */
   async *follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
-    const reader = this.#open.get(id)?.pace?.join(after);
+    const reading: { reader?: PacedReader | undefined } = {};
     try {
-      yield* follow(this.#source(id, signal, reader), after, signal);
+      yield* follow(this.#source(id, signal, reading), after, signal);
     } finally {
-      reader?.leave();
+      reading.reader?.leave();
     }
   }
 
@@ -90,11 +90,13 @@ export class StoredLogs {
     return retryWhileDown(what, settings.retryTimeoutMs, log, act, signal);
   }
 
-  #source(id: string, signal: AbortSignal, reader: PacedReader | undefined): RecordSource {
+  #source(id: string, signal: AbortSignal, reading: { reader?: PacedReader | undefined }): RecordSource {
     const recent = () => this.#open.get(id)?.recent;
     return {
       read: (after) => {
-        reader?.hasTaken(after);
+        // One that follows a queued run joins it when it begins.
+        reading.reader ??= this.#open.get(id)?.pace?.join(after);
+        reading.reader?.hasTaken(after);
         return recent()?.after(after, pageCharacters) ?? this.#read(id, after, signal);
       },
       end: (last) => recent()?.end ?? (recent() === undefined ? this.#endOf(id, last, signal) : undefined),

@@ -361,7 +361,8 @@ export interface Store {
   /** Of a claimed run: it wasn't known when the run was created. Nothing happens to a run of another owner. */
   keepRecovery(id: string, fence: number, recovery: StoredRecovery): Promise<void>;
   /**
-   * Queued runs that this replica should try to claim, the oldest first; none whose session `holdSession` would leave to another one.
+   * Queued runs that this replica should try to claim, the oldest first; none whose session a run has now, or `holdSession` would
+   * leave to another replica.
    * @param except projects whose runs stay queued for now; `null` is that of runs without a project.
    */
   nextQueued(replica: string, limit: number, except?: readonly (string | null)[]): Promise<readonly string[]>;

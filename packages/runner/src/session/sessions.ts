@@ -8,8 +8,8 @@ import {
   SessionInUse,
   SnapshotFailed,
 } from "@ambit/core";
-import { projectOf, type RunRequest } from "@ambit/core/contract";
-import type { Log } from "@ambit/core/plugin";
+import { projectOf, type RunRequest, waitsForSession } from "@ambit/core/contract";
+import { type Log, unlessAborted } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { settlesWithin } from "../lifetime/linked-abort.js";
 import type { RunLimits } from "../limits.js";
@@ -79,7 +79,8 @@ interface Opening {
 @injectable()
 export class Sessions {
   readonly #kept = new Map<string, Kept>();
-  readonly #inUse = new Set<string>();
+  /** Those that a run has, or that are being copied. Each resolves when it is free again. */
+  readonly #inUse = new Map<string, PromiseWithResolvers<void>>();
   readonly #open = new Set<Session>();
   /** Those that are being closed, or packed for the next runner. */
   readonly #ending = new Map<string, number>();
@@ -105,6 +106,7 @@ export class Sessions {
    * The session of that name: in its sandbox, or in a new one that has its files where its own can't enforce the plan.
    * A new one where there is none; the run is warned if there was one whose files are lost.
    *
+   * A run that may wait for it (`whenBusy`) gets it when it is free.
    * @throws SessionInUse, AtCapacity; SnapshotFailed where the files can't be moved, and the session stays as it is
    */
   async borrow(request: RunRequest, plan: AcceptedPlan, borrower: BorrowingRun): Promise<Loan> {
@@ -112,17 +114,31 @@ export class Sessions {
     const key = keyOf(request.sessionId, projectOf(request));
     if (key === undefined)
       return this.#lend(await this.#openNew(plan, secrets, borrower), borrower, undefined);
-    if (this.#inUse.has(key)) throw new SessionInUse(request.sessionId ?? "");
+    for (let inUse = this.#inUse.get(key); inUse !== undefined; inUse = this.#inUse.get(key)) {
+      if (!waitsForSession(request)) throw new SessionInUse(request.sessionId ?? "");
+      const { promise } = inUse;
+      await borrower.untimed(() => unlessAborted(borrower.signal, () => promise));
+    }
     requireRoomFor(key, [...this.#kept.keys()], this.limits);
-    this.#inUse.add(key);
+    this.#occupy(key);
     try {
       const session = await this.#next(key, plan, borrower);
       session.hadVisibleCredentials ||= visibleCredentials(request, plan).length > 0;
       return this.#lend(session, borrower, key);
     } catch (error) {
-      this.#inUse.delete(key);
+      this.#free(key);
       throw error;
     }
+  }
+
+  #occupy(key: string): void {
+    this.#inUse.set(key, Promise.withResolvers());
+  }
+
+  #free(key: string): void {
+    const inUse = this.#inUse.get(key);
+    this.#inUse.delete(key);
+    inUse?.resolve();
   }
 
   async #next(key: string, plan: AcceptedPlan, borrower: BorrowingRun): Promise<Session> {
@@ -248,7 +264,7 @@ export class Sessions {
 
   /** The sessions that are open here, including those in use, and those that this runner still ends. */
   get names(): readonly SessionName[] {
-    return [...new Set([...this.#inUse, ...this.#kept.keys(), ...this.#ending.keys()])].map(nameOf);
+    return [...new Set([...this.#inUse.keys(), ...this.#kept.keys(), ...this.#ending.keys()])].map(nameOf);
   }
 
   /** The number of open sessions, including those in use, and of processes in their sandboxes. */
@@ -286,11 +302,11 @@ export class Sessions {
       kept !== undefined && kept.fence === (this.keeper?.holding(nameOf(key))?.fence ?? kept.fence);
     if (!isOurs || kept.failure !== undefined) return undefined;
     this.#take(key);
-    this.#inUse.add(key);
+    this.#occupy(key);
     try {
       return await act(kept);
     } finally {
-      this.#inUse.delete(key);
+      this.#free(key);
       const { failure } = kept;
       if (failure === undefined) await this.#keepOrEnd(key, kept);
       else await this.#end(kept, key, lostBecause.failed(failure));
@@ -313,7 +329,7 @@ export class Sessions {
     );
     // Of runs that have ended.
     await settlesWithin(Promise.all(this.#loans), this.limits.closeMs);
-    const late = [...this.#inUse];
+    const late = [...this.#inUse.keys()];
     await Promise.all([...this.#open].map((session) => this.#discard(session)));
     for (const key of late) await this.#leaveLost(key, lostBecause.stopped);
   }
@@ -474,7 +490,7 @@ export class Sessions {
     // What was put into it so far may be half of what the run asked for.
     const isKept = lost === undefined && !session.isEmpty;
     const isHeld = !isKept || (await this.#keepRecord(key, session));
-    this.#inUse.delete(key);
+    this.#free(key);
     if (!isHeld) await this.#discard(session);
     else if (!isKept) await this.#end(session, key, lost);
     else if (this.#closed) await this.#end(session, key);

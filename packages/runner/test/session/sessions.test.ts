@@ -163,6 +163,35 @@ describe("a named session", () => {
     await records.return();
   });
 
+  test("that is busy is waited for by a run that may wait, for as long as it isn't cancelled", async () => {
+    const turns: (() => void)[] = [];
+    const world = await createWorld({
+      script: async function* () {
+        yield { type: "message", text: "begun" };
+        await new Promise<void>((resolve) => turns.push(resolve));
+        yield done;
+      },
+    });
+    const first = await world.admit(named);
+    const records = first.records();
+    await records.next();
+    await expect.poll(() => turns.length).toBe(1);
+    const waits = { ...named, whenBusy: "queue" };
+    const [second, cancelled] = [world.run(waits), await world.admit(waits)];
+    const itsRecords = cancelled.records();
+    await itsRecords.next();
+    cancelled.cancel(new RunCancelled("The run was cancelled.", "caller"));
+    await cancelled.ended;
+    expect(cancelled.result).toMatchObject({ ok: true, stopReason: "cancelled" });
+    expect(turns).toHaveLength(1);
+    turns[0]?.();
+    await expect.poll(() => turns.length).toBe(2);
+    expect(first.result).toMatchObject({ ok: true });
+    turns[1]?.();
+    expect((await second).result).toMatchObject({ ok: true, receipt: { session: { history: "warm" } } });
+    await Promise.all([records.return(), itsRecords.return()]);
+  });
+
   test("another project's session of the same name is separate", async () => {
     await using world = await createWorld({ script: says("ok") });
     await world.run({ ...named, projectId: "a" });

@@ -29,7 +29,7 @@ import {
 import { headOf, runOf } from "../rows.js";
 import { endClaims } from "../shared/claims.js";
 import { addEndDelivery } from "../shared/deliveries.js";
-import { isElsewhere } from "../shared/sessions.js";
+import { isBusy, isElsewhere } from "../shared/sessions.js";
 import { countRun } from "../sizes.js";
 import { appendGroup, isVisible, owned, selectHead } from "./append.js";
 
@@ -124,7 +124,11 @@ export class Runs {
     limit: number,
     except: readonly (string | null)[] = [],
   ): Promise<readonly string[]> {
-    const wanted = [sql`state = 'queued'`, sql`NOT ${isElsewhere(this.database, replica)}`];
+    const wanted = [
+      sql`state = 'queued'`,
+      sql`NOT ${isBusy}`,
+      sql`NOT ${isElsewhere(this.database, replica)}`,
+    ];
     const others = except.map((project) => project ?? "");
     if (others.length > 0) wanted.push(sql`COALESCE(project, '') NOT IN ${list(others)}`);
     const rows = await this.#rows(

@@ -22,6 +22,10 @@ export function lives(database: Pick<Database, "now">, table: string): Sql {
 const isInUse = sql`EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running' AND r.session = ambit_sessions.session
   AND COALESCE(r.project, '') = ambit_sessions.project AND r.replica = ambit_sessions.replica)`;
 
+/** A run has the session of a queued run in a row of `ambit_runs`. */
+export const isBusy = sql`EXISTS (SELECT 1 FROM ambit_runs r WHERE r.state = 'running' AND r.session = ambit_runs.session
+  AND COALESCE(r.project, '') = COALESCE(ambit_runs.project, ''))`;
+
 /** Another living replica has the session, and would keep it. */
 const isKept = (database: Pick<Database, "now">) =>
   sql`${lives(database, "ambit_sessions")} AND (ambit_sessions.handover IS NULL OR ${isInUse})`;

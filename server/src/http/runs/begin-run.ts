@@ -5,12 +5,15 @@ import {
   idOfRun,
   isAmbitError,
   limits,
+  NotFound,
   onDisconnectOf,
   RequestInvalid,
   RunCancelled,
   runKey,
+  SessionElsewhere,
   StoreFailed,
 } from "@ambit/core";
+import { projectOf, waitsForSession } from "@ambit/core/contract";
 import { unlessAborted } from "@ambit/core/plugin";
 import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
@@ -26,6 +29,7 @@ import type { RouteAnswer } from "../route/route.js";
 import type { Exchange, ServedRuns, ServerContext } from "../server-context.js";
 import { type EndOfRequest, nextStep, type RequestFacts } from "./beginnings.js";
 import { asksToDetach, commandKey, idempotencyKey, prefersAsync } from "./run-body.js";
+import type { QueuedRun } from "./run-queue.js";
 import { sendRecords } from "./send-records.js";
 import { sendStoredResult } from "./stored-response.js";
 
@@ -55,11 +59,11 @@ interface StartedRun {
   readonly recorder: Recorder;
 }
 
-type Facts = RequestFacts<StoredRun, StartedRun>;
+type Facts = RequestFacts<StoredRun, StartedRun, QueuedRun>;
 
 /**
- * Begins a run for the caller of `POST /run` or `/stream`, who then reads its log like any other reader. Checks for a free
- * slot, reads the body, takes the slot, and plans.
+ * Begins a run for the caller of `POST /run` or `/stream`, or queues it. The caller then reads its log like any other reader.
+ * Checks for a free slot, reads the body, takes the slot, and plans.
  * @throws AtCapacity, HttpRefusal, RequestInvalid, BoundaryRefused, IdempotencyKeyReused, SessionElsewhere,
  * StoreFailed before anything was sent.
  */
@@ -76,7 +80,9 @@ export async function beginRun(
     case "respond_existing":
       return respondExisting(context, server, exchange, isDetached ? "detached" : form, end.run);
     case "accept_queued":
-      return accepted(end.runId, "queued");
+      return accepted(end.run.runId, "queued");
+    case "follow_queued":
+      return followQueued(context, server, exchange, form, end.run);
     case "begin":
       logBeginAndEnd(end.run);
       if (isDetached) return accepted(end.run.run.id, "running");
@@ -126,7 +132,7 @@ async function readAttempt(
 }
 
 /** Does what `nextStep` says of the facts so far, and learns more of them by it, until the request has its run. */
-async function findOrBegin(attempt: RunAttempt): Promise<EndOfRequest<StoredRun, StartedRun>> {
+async function findOrBegin(attempt: RunAttempt): Promise<EndOfRequest<StoredRun, StartedRun, QueuedRun>> {
   const { context, server, caller, id } = attempt;
   const { quotas } = server;
   let facts: Facts = { isDetached: attempt.isDetached, isNamed: id !== undefined };
@@ -186,19 +192,43 @@ async function start(attempt: RunAttempt): Promise<Pick<Facts, "attempt" | "exis
   const { context, incoming, body, id, keepsEvents } = attempt;
   const options = { keepsEvents, ...callerOptions(incoming), runId: id };
   const run = await context.runner.reserve().admit(body, options);
-  const created = await create(attempt, run);
+  const created = waitsForSession(run.request)
+    ? await createUnlessBusy(attempt, run)
+    : await create(attempt, run);
+  if (created === "session_busy") {
+    // Its id is free again, for the run that waits.
+    await run.ended;
+    return { attempt: { outcome: created } };
+  }
   if (created === "over_quota")
     return { attempt: { outcome: "over_quota", sessionId: run.request.sessionId } };
   if ("existing" in created) return { existing: await existingRun(created.existing, attempt) };
   return { attempt: { outcome: "running", run: { run, recorder: created.recorder } } };
 }
 
-/** Leaves the request for a free slot of any replica. @throws AtCapacity, RequestInvalid, BoundaryRefused, StoreFailed */
+/** The same for a run that waits while another one has its session here, on another replica, or waits for it. */
+async function createUnlessBusy(attempt: RunAttempt, run: Run) {
+  const { context, server } = attempt;
+  const { request } = run;
+  try {
+    const first = context.runner.runIn(request.sessionId ?? "", projectOf(request));
+    if (first === run && !(await server.queue.hasRunsOf(request))) return await create(attempt, run);
+  } catch (error) {
+    run.withdraw();
+    // The replica that has the session takes the run from the queue.
+    if (error instanceof SessionElsewhere) return "session_busy" as const;
+    throw error;
+  }
+  run.withdraw();
+  return "session_busy" as const;
+}
+
+/** Leaves the request for a free slot of any replica, or for its session. @throws AtCapacity, RequestInvalid, BoundaryRefused, StoreFailed */
 async function queue(attempt: RunAttempt): Promise<Pick<Facts, "attempt" | "existing">> {
   const { server, incoming, body, id, digest, caller } = attempt;
   const queued = await server.queue.add({ body, trace: callersTrace(incoming) }, id, digest, caller);
   if ("existing" in queued) return { existing: await existingRun(queued.existing, attempt) };
-  return { attempt: { outcome: "queued", runId: queued.runId } };
+  return { attempt: { outcome: "queued", run: queued.run } };
 }
 
 /** Whether an earlier request with this key has its run, or is about to. */
@@ -304,19 +334,49 @@ async function sendRun(
     await sendStoredResult({ runs, unread }, stored, max, outgoing, disconnected.signal);
 }
 
+/** Responds to the caller whose run waits for its session: the records come once it has begun. @throws AtCapacity */
+async function followQueued(
+  context: ServerContext,
+  server: ServedRuns,
+  exchange: Exchange,
+  form: ResponseFormat,
+  run: QueuedRun,
+): Promise<RouteAnswer> {
+  const { outgoing } = exchange;
+  const leave = () => {
+    if (outgoing.writableFinished || run.onDisconnect === "continue") return;
+    server.runs.cancel(run.id).catch((error: unknown) => {
+      if (!(error instanceof NotFound))
+        context.log.warn({ runId: run.runId, error }, "a run whose caller left could not be cancelled");
+    });
+  };
+  outgoing.once("close", leave);
+  if (outgoing.destroyed) leave();
+  return followRun(context, server, exchange, form, run);
+}
+
 /** Responds to a repeated request with the run that the first one began. @throws AtCapacity */
 async function respondExisting(
   context: ServerContext,
-  { runs }: ServedRuns,
+  server: ServedRuns,
   exchange: Exchange,
   form: ResponseFormat | "detached",
   run: StoredRun,
 ): Promise<RouteAnswer> {
-  const { outgoing } = exchange;
-  const runId = idOfRun(run.id);
-  if (form === "detached") return accepted(runId, run.state);
+  if (form === "detached") return accepted(idOfRun(run.id), run.state);
+  return followRun(context, server, exchange, form, run);
+}
+
+/** Responds with the records or the result of a run that this request didn't begin here. @throws AtCapacity */
+async function followRun(
+  context: ServerContext,
+  { runs }: ServedRuns,
+  { outgoing }: Exchange,
+  form: ResponseFormat,
+  { id, project }: Pick<StoredRun, "id" | "project">,
+): Promise<RouteAnswer> {
+  const runId = idOfRun(id);
   const left = leftSignal(outgoing);
-  const { id, project } = run;
   const { unread } = context;
   const read = async () => {
     if (form !== "json") return sendRecords(runId, form, runs.follow(id, 0, left), outgoing, context);

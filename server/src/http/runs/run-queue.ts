@@ -4,12 +4,13 @@ import {
   idOfRun,
   type Log,
   messageOf,
+  NotFound,
   runKey,
   SessionElsewhere,
   toAmbitError,
   Unauthorized,
 } from "@ambit/core";
-import { projectOf } from "@ambit/core/contract";
+import { onDisconnectOf, projectOf, type RunRequest } from "@ambit/core/contract";
 import { endedBy, type RecordedRuns, recoveryOf, type Sealing } from "@ambit/durable";
 import type { QueueLimits, StoredRun } from "@ambit/durable/store";
 import {
@@ -28,6 +29,8 @@ import { rulesOf } from "../../tenants/tenants.js";
 
 /** Milliseconds between two polls for runs that other replicas queued. */
 const pollMs = 1_000;
+/** Runs of one session that are cancelled for a newer one, at most. */
+const maxRunsOfSession = 1_000;
 
 export interface RunQueueOptions {
   readonly runs: RecordedRuns;
@@ -51,7 +54,14 @@ interface Queued {
   readonly trace: CallersTrace;
 }
 
-/** Detached runs that wait for a slot on any replica. */
+/** A run that waits. */
+export interface QueuedRun extends Pick<StoredRun, "id" | "project"> {
+  /** As its caller knows it. */
+  readonly runId: string;
+  readonly onDisconnect: ReturnType<typeof onDisconnectOf>;
+}
+
+/** Runs that wait for a slot on any replica, or for their session. */
 export class RunQueue {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
@@ -70,7 +80,7 @@ export class RunQueue {
     id: string | undefined,
     digest: string,
     caller: Caller,
-  ): Promise<{ readonly runId: string } | { readonly existing: StoredRun }> {
+  ): Promise<{ readonly run: QueuedRun } | { readonly existing: StoredRun }> {
     const { runs, runner, sealing, limits } = this.options;
     const { request, plan } = await runner.plan(body, askerOf(caller, trace));
     const runId = request.runId ?? id ?? randomUUID();
@@ -90,7 +100,51 @@ export class RunQueue {
       throw new AtCapacity(
         (await this.#whyFull(project, sealedRequest.length)) ?? "The queue was full: try again later.",
       );
-    return existing === undefined ? { runId } : { existing };
+    if (existing !== undefined) return { existing };
+    if (request.whenBusy === "interrupt") await this.#cancelBefore(key, request);
+    void this.#lookWhenFree(request);
+    return { run: { id: key, runId, project: queued.project, onDisconnect: onDisconnectOf(request) } };
+  }
+
+  /** Cancels the session's other runs, those that wait first: otherwise one of them would begin. */
+  async #cancelBefore(key: string, request: RunRequest): Promise<void> {
+    const { runs, runner } = this.options;
+    for (const state of ["queued", "running"] as const) {
+      for (const { id } of await this.#runsOfSession(request, state)) {
+        const cancel = id === key ? Promise.resolve() : runs.cancel(id);
+        await cancel.catch((error: unknown) => {
+          // It has ended meanwhile.
+          if (!(error instanceof NotFound)) throw error;
+        });
+      }
+    }
+    // One that has just been admitted isn't stored yet.
+    const current = runner.runIn(request.sessionId ?? "", projectOf(request));
+    if (current !== undefined) runner.cancel(current.key);
+  }
+
+  /** Whether other runs of the session wait already. @throws StoreFailed */
+  async hasRunsOf(request: RunRequest): Promise<boolean> {
+    return (await this.#runsOfSession(request, "queued", 1)).length > 0;
+  }
+
+  /** @throws StoreFailed */
+  #runsOfSession(
+    request: RunRequest,
+    state: "queued" | "running",
+    limit = maxRunsOfSession,
+  ): Promise<readonly StoredRun[]> {
+    const query = { project: projectOf(request) ?? null, session: request.sessionId, state, limit };
+    return this.options.runs.store.list(query);
+  }
+
+  /** Looks once the run that has the session here has ended, if there is one. */
+  async #lookWhenFree(request: RunRequest): Promise<void> {
+    const { runs, runner } = this.options;
+    const { sessionId } = request;
+    const current = sessionId === undefined ? undefined : runner.runIn(sessionId, projectOf(request));
+    await (current && runs.recorded(current.key));
+    await this.look();
   }
 
   async #whyFull(project: string | null, added: number): Promise<string | undefined> {

@@ -24,6 +24,20 @@ export function describeQueue(opened: () => Promise<Store>): void {
     expect(rest.toSorted()).toEqual(["of-p", "of-undefined"]);
   });
 
+  it("leaves a queued run in the queue while another run has its session", async () => {
+    const store = await opened();
+    const ofSession = { project: "p", session: "s" };
+    await store.create(newRun("first", { ...ofSession, state: "running" }));
+    const waiting = { state: "queued", sealedRequest: "sealed" } as const;
+    await store.create(newRun("second", { ...ofSession, ...waiting }));
+    await store.create(newRun("of-no-project", { session: "s", ...waiting }));
+    await store.create(newRun("of-no-session", waiting));
+    const others = ["of-no-project", "of-no-session"];
+    await expect.poll(async () => (await store.nextQueued("one", 5)).toSorted()).toEqual(others);
+    await store.finish("first", 1, { result: "{}", session: "s", paused: false });
+    expect((await store.nextQueued("one", 5)).toSorted()).toEqual([...others, "second"]);
+  });
+
   it("leaves a queued run of a session that another replica keeps to that one", async () => {
     const [one, two] = [await opened(), await opened()];
     await one.renew("one", "http://one", 60_000);
