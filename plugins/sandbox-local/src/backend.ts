@@ -42,6 +42,7 @@ export class LocalSandbox implements VerifiableBackend {
   readonly #lookup: Lookup | undefined;
   /** The first use cleans up after dead runners and creates a folder for this one. */
   readonly #runner: () => Promise<RunnerFolder>;
+  #claimed: RunnerFolder | undefined;
   #jailSetup: (() => Promise<JailSetup>) | undefined;
   #owners: ConnectionOwners | undefined;
   /** Required paths that a session's own user can read, until the next probe. */
@@ -56,7 +57,8 @@ export class LocalSandbox implements VerifiableBackend {
     this.#lookup = lookup;
     this.#runner = lazy(async () => {
       const { openRunner } = await import("./reaper/reap.js");
-      return openRunner(this.#dataFolder, config.takeoverMinutes * 60_000);
+      this.#claimed = await openRunner(this.#dataFolder, config.takeoverMinutes * 60_000);
+      return this.#claimed;
     });
   }
 
@@ -121,6 +123,11 @@ export class LocalSandbox implements VerifiableBackend {
     const { deadRunner } = await import("./folders/runner-folder.js");
     const { runner, session } = readRemains(remains);
     await (await this.#runner()).trash.discard(join(await deadRunner(this.#dataFolder, runner), session));
+  }
+
+  /** Nothing removes the files of its last sessions once this process has ended. */
+  async close(): Promise<void> {
+    await this.#claimed?.trash.close();
   }
 
   /** Whether this spec, or the configuration, lets the sandbox open only confined. */

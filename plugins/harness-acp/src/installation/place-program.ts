@@ -55,7 +55,7 @@ export function requiredPathsOf(
   rootfs: Rootfs,
   choice: ProgramChoice,
 ): readonly RequiredPath[] {
-  const { located, node = process.execPath, compiled } = choice;
+  const { located, node, compiled } = choice;
   if (located === undefined || !comesFromRunner(profile, rootfs, choice)) return [];
   if (rootfs !== "host") return located.files;
   return [
@@ -81,11 +81,7 @@ export function place(
 }
 
 /** Among the runner's files, which the sandbox shows at their own paths. */
-function placeOnRunner({
-  located,
-  node = process.execPath,
-  compiled,
-}: ProgramChoice): PlacedProgram | undefined {
+function placeOnRunner({ located, node, compiled }: ProgramChoice): PlacedProgram | undefined {
   if (located === undefined) return undefined;
   const { file, isScript, companion } = located;
   const argvOf = (program: Executable): Command["argv"] =>
@@ -129,7 +125,10 @@ function placeInImage(
   };
 }
 
-/** Its real path: an entry of `PATH` may be a version manager's shim, which starts another program. */
-function realNode(node: string): string {
-  return realpathSync(node);
+/**
+ * Its real path: an entry of `PATH` may be a version manager's shim, which starts another program. Node resolves the links of
+ * its own.
+ */
+function realNode(node: string | undefined): string {
+  return node === undefined ? process.execPath : realpathSync(node);
 }

@@ -65,6 +65,7 @@ export async function claimRunnerFolder(dataFolder: string): Promise<RunnerFolde
     async close() {
       keep();
       await trash.discard(path);
+      await trash.close();
       await new Promise<void>((resolve) => server.close(() => resolve()));
       await folder.handle.close();
     },

@@ -8,7 +8,7 @@ import { makePassage } from "./data-folder.js";
 import { unmountBelow } from "./disk.js";
 import { beginRemoval } from "./remove-tree.js";
 
-/** Milliseconds that a caller waits for a removal to begin, which then continues in the background. */
+/** Milliseconds that a caller waits for its turn, or for what this process removes itself. */
 const patienceMs = 1_000;
 /** Most simultaneous removals of all sessions. */
 const together = 2;
@@ -28,6 +28,8 @@ export class Trash {
   readonly #path: string;
   readonly #waiting: (() => void)[] = [];
   readonly #problems: Problem[] = [];
+  /** Removals that would end with this process. */
+  readonly #begun = new Set<Promise<void>>();
   #running = 0;
 
   private constructor(path: string) {
@@ -42,15 +44,20 @@ export class Trash {
   }
 
   /**
-   * Moves a folder here and removes it. Never rejects. A few small files are removed when it resolves. The rest has only
-   * begun, since an agent chose how much it is; while `together` removals run, the next caller waits for one to end.
+   * Moves a folder here, where no session sees it, and begins to remove it. Never rejects. The removal goes on after it has
+   * resolved, since an agent chose how much it is; while `together` removals run, the next caller waits for one to end.
    *
    * @param waits whether to wait a moment for that. Default true.
    */
   async discard(folder: string, waits = true): Promise<void> {
     await this.#unmount(folder);
-    const begun = this.#remove(await this.#take(folder));
-    if (waits) await unlessLate(begun);
+    const turn = this.#remove(await this.#take(folder));
+    if (waits) await unlessLate(turn);
+  }
+
+  /** Resolves when no removal would end with this process, or a moment has passed. */
+  async close(): Promise<void> {
+    await unlessLate(Promise.all(this.#begun));
   }
 
   /** Tries again to remove what is left here. Never rejects, and doesn't wait. */
@@ -94,12 +101,15 @@ export class Trash {
     await unmountBelow(folder).catch((error: unknown) => this.note(folder, error));
   }
 
-  /** Resolves when the removal has begun. */
+  /** Resolves when it is the removal's turn. */
   async #remove(path: string): Promise<void> {
     if (this.#running >= together) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#running += 1;
-    const { ended } = await beginRemoval(path);
-    void ended.then((reason) => {
+    const removal = beginRemoval(path);
+    const begun = removal.then(() => void this.#begun.delete(begun));
+    this.#begun.add(begun);
+    void removal.then(async ({ ended }) => {
+      const reason = await ended;
       if (reason !== undefined) this.#note({ path, reason });
       this.#running -= 1;
       this.#waiting.shift()?.();
@@ -111,10 +121,10 @@ export class Trash {
   }
 }
 
-async function unlessLate(begun: Promise<void>): Promise<void> {
+async function unlessLate(step: Promise<unknown>): Promise<void> {
   const waited = new AbortController();
   // Keeps the process alive until then; a removal that waits for others doesn't.
   const late = delay(patienceMs, undefined, { signal: waited.signal });
-  await Promise.race([begun, late.catch(() => undefined)]);
+  await Promise.race([step, late.catch(() => undefined)]);
   waited.abort();
 }

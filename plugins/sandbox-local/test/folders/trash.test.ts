@@ -2,11 +2,21 @@
 import { existsSync } from "node:fs";
 import { chmod, chown, mkdir, readdir, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { removeTree } from "../../src/folders/remove-tree.js";
 import { Trash } from "../../src/folders/trash.js";
 import { startRunner } from "../support/runner.js";
-import { closed, openConfined, run, shell, silent, temporaryFolder } from "../support/specs.js";
+import {
+  closed,
+  openConfined,
+  run,
+  scope,
+  shell,
+  silent,
+  specOf,
+  temporaryFolder,
+} from "../support/specs.js";
 import { isRoot, ordinaryUser, testAsRoot } from "../support/user.js";
 
 /** What an agent can leave in its workspace. Each of these once couldn't be removed. */
@@ -140,7 +150,7 @@ test("a folder that is replaced by a link meanwhile is removed, and not what the
   expect(existsSync(join(folder, "kept", "file"))).toBe(true);
 });
 
-test("a caller waits until a removal has begun, and for another one's end only if two run", async () => {
+test("a caller waits for no removal, and for another one's end only if two run", async () => {
   const folder = await temporaryFolder();
   const ends: ((reason?: string) => void)[] = [];
   const late = vi.fn(() => new Promise<never>(() => undefined));
@@ -172,6 +182,29 @@ test("a caller waits until a removal has begun, and for another one's end only i
   const log = { ...silent, warn: vi.fn() };
   trash.report(log);
   expect(log.warn.mock.calls).toMatchObject([[{ reason: "busy" }, expect.any(String)]]);
+});
+
+test("a session is closed before its files are removed, and the backend once they are", async () => {
+  const dataFolder = await temporaryFolder();
+  const removal = Promise.withResolvers<{ ended: Promise<undefined> }>();
+  vi.resetModules();
+  vi.doMock("../../src/folders/remove-tree.js", () => ({ beginRemoval: () => removal.promise }));
+  onTestFinished(() => {
+    vi.doUnmock("../../src/folders/remove-tree.js");
+    vi.resetModules();
+  });
+  const { configSchema, LocalSandbox } = await import("../../src/index.js");
+  const backend = new LocalSandbox(configSchema.parse({ dataFolder, unconfined: "prefer" }));
+  const sandbox = await backend.open(specOf(), scope);
+  await sandbox.close();
+  let isClosed = false;
+  const closing = backend.close().then(() => {
+    isClosed = true;
+  });
+  await nextTurn();
+  expect(isClosed).toBe(false);
+  removal.resolve({ ended: Promise.resolve(undefined) });
+  await closing;
 });
 
 test("leftovers are logged once", async () => {

@@ -254,12 +254,13 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
    * prompt before they have sent everything.
    */
   async #tail(): Promise<void> {
-    const { connection, late, limits } = this.#options;
+    const { connection, late, limits, profile } = this.#options;
     const before = this.#updates;
+    const { tools } = this.#reader;
     if (this.#gaveUp || connection.closed) return;
+    if (profile.quirks.staysInOrder && late.isTrusted && !tools.hasOpen) return;
     const isInOrder = await connection.roundTripWithin(roundTripMs);
     if (this.#updates !== before) late.distrust();
-    const { tools } = this.#reader;
     const goesOn = () => this.#stop === undefined && !connection.closed;
     if (isInOrder && late.isTrusted && !tools.hasOpen) return;
     for (const end = performance.now() + limits.lateMs; goesOn() && performance.now() < end; ) {

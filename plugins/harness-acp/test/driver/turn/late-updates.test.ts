@@ -55,9 +55,10 @@ describe("what an agent sends after its answer", () => {
   });
 
   it("is the turn's, where it follows in the same moment", async () => {
-    const { agent } = await agentOf([
-      (turn) => void queueMicrotask(() => queueMicrotask(() => void turn.update(chunk("tail")))),
-    ]);
+    const { agent } = await agentOf(
+      [(turn) => void queueMicrotask(() => queueMicrotask(() => void turn.update(chunk("tail"))))],
+      anyAgent,
+    );
     expect(textOf(await eventsOf(agent, turnOf()))).toBe("tail");
   });
 
@@ -71,6 +72,21 @@ describe("what an agent sends after its answer", () => {
         },
       ]);
       expect(ofType(await eventsOf(agent, turnOf()), "tool_result")).toMatchObject([{ output: "files" }]);
+    },
+  );
+
+  it.each([true, false])(
+    "is asked for unless the agent is known to stay in order: %s",
+    async (staysInOrder) => {
+      const methods: unknown[] = [];
+      const onMessage = (line: string) => {
+        if (line !== "") methods.push(JSON.parse(line).method);
+        return false;
+      };
+      const quirks = { ...demo.quirks, staysInOrder };
+      const { agent } = await agentOf([() => {}], { onMessage, profile: { quirks } });
+      await eventsOf(agent, turnOf());
+      expect(methods.includes("_ambit/round_trip")).toBe(!staysInOrder);
     },
   );
 
