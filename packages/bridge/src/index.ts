@@ -1,28 +1,29 @@
 /** For backends with remote sandboxes: a whole `Sandbox` over any pipe to a command. */
 
 import type { Scope } from "@ambit/core/plugin";
-import type { GuestOptions } from "./host/guest.js";
-import type { RemoteSandbox, RemoteSandboxOptions } from "./host/remote-sandbox.js";
+import type { GuestOptions, RemoteSandbox, RemoteSandboxOptions } from "./remote-sandbox.js";
 
-export { foldersOf, type SessionFolders } from "./folders.js";
-export type { GuestOptions } from "./host/guest.js";
-export type {
-  BridgeFacts,
-  BridgeResumption,
-  OwnPort,
-  RemoteSandbox,
-  RemoteSandboxOptions,
-} from "./host/remote-sandbox.js";
-export { type BridgeOptions, bridgeSchema } from "./options.js";
-export { ownSystemOptions } from "./own-system.js";
 export type {
   BinaryPipe,
   BinaryPlatform,
+  BridgeFacts,
+  BridgeResumption,
   DirectPipe,
   DirectPlatform,
+  GuestOptions,
+  OwnPort,
   Pipe,
   RemotePlatform,
-} from "./platform.js";
+  RemoteSandbox,
+  RemoteSandboxOptions,
+} from "./remote-sandbox.js";
+export {
+  type BridgeOptions,
+  bridgeSchema,
+  foldersOf,
+  ownSystemOptions,
+  type SessionFolders,
+} from "./remote-sandbox.js";
 
 /**
  * A whole sandbox over a platform's pipe. Owns the platform's sandbox from now on: `close` destroys it, and so does a
@@ -32,7 +33,7 @@ export type {
  * their own don't work there.
  */
 export async function openRemoteSandbox(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {
-  const { openBridged } = await import("./host/open.js");
+  const { openBridged } = await import("./host/sandbox.js");
   return await openBridged(options, scope);
 }
 

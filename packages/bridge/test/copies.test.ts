@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect, it, onTestFinished } from "vitest";
-import { archiveOf } from "../src/host/copies.js";
+import { archiveOf } from "../src/host/sandbox.js";
 
 it("packs the runner's files once until one of them changes, up to a size limit", async () => {
   const folder = await mkdtemp(join(tmpdir(), "ambit-copies-"));

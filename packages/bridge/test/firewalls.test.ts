@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { firewalls } from "../src/guest/process/firewalls.js";
+import { firewalls } from "../src/guest/supervisor.js";
 
 const trial = fileURLToPath(new URL("support/firewall-trial.mjs", import.meta.url));
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { firstWindow, GrowthBudget, largestWindow, ReceiveWindow } from "../src/transport/channels.js";
 import {
   chunkEnd,
   dataLine,
@@ -12,7 +13,6 @@ import {
   signalLine,
   streams,
 } from "../src/transport/frame.js";
-import { firstWindow, GrowthBudget, largestWindow, ReceiveWindow } from "../src/transport/windows.js";
 
 const stream = fc.constantFrom(...Object.values(streams));
 const count = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });

@@ -1,11 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { ByteFormat } from "../src/transport/byte-format.js";
-import { contentRecord, preamble, signalRecord } from "../src/transport/byte-records.js";
-import type { Channel, ChannelListener } from "../src/transport/channel.js";
+import { ByteFormat, contentRecord, preamble, signalRecord } from "../src/transport/byte-format.js";
+import type { Channel, ChannelListener } from "../src/transport/channels.js";
 import { Channels } from "../src/transport/channels.js";
-import { type Frame, maxChunkBytes, readLine, streams } from "../src/transport/frame.js";
+import {
+  type Frame,
+  FrameMissing,
+  maxChunkBytes,
+  readLine,
+  streams,
+  TransportBroken,
+} from "../src/transport/frame.js";
 import { LineFormat } from "../src/transport/line-format.js";
-import { FrameMissing, TransportBroken } from "../src/transport/transport.js";
 
 const MB = 2 ** 20;
 

@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { isolateTmp } from "../src/guest/files/shared-folders.js";
+import { isolateTmp } from "../src/guest/users.js";
 
 const one = { uid: 61_900, gid: 61_900 };
 const other = { uid: 61_901, gid: 61_900 };

@@ -1,16 +1,14 @@
 import { readlinkSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import type { Channel, ChannelListener } from "../transport/channel.js";
+import type { Channel, ChannelListener } from "../transport/channels.js";
 import { Channels } from "../transport/channels.js";
-import type { Transport } from "../transport/transport.js";
-import { enter } from "./connection/enter.js";
-import { Listeners } from "./connection/listener.js";
-import { Files, unpack } from "./files/files.js";
-import { type Folders, makeFolders } from "./files/folders.js";
-import { Processes } from "./process/run-process.js";
-import { type Closure, closeSupervisor } from "./process/supervisor.js";
-import { replyWithFailure } from "./reply-with-failure.js";
+import type { Transport } from "../transport/frame.js";
+import { replyWithFailure } from "./answers.js";
+import { enter, Listeners } from "./connections.js";
+import { Files, type Folders, makeFolders, unpack } from "./files.js";
+import { Processes } from "./processes.js";
 import type { DaemonSettings } from "./settings.js";
+import { type Closure, closeSupervisor } from "./supervisor.js";
 import { findUsers, type Users } from "./users.js";
 
 /** Holds the sandbox's processes and streams, over any transport. */

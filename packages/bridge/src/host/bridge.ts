@@ -1,19 +1,21 @@
 import { setTimeout as after } from "node:timers/promises";
-import type { BinaryPlatform, DirectPlatform, RemotePlatform } from "../platform.js";
+import type {
+  BinaryPlatform,
+  BridgeLink,
+  DirectPlatform,
+  RemotePlatform,
+  RemoteSandboxOptions,
+} from "../remote-sandbox.js";
 import { ByteFormat } from "../transport/byte-format.js";
 import { Channels } from "../transport/channels.js";
 import { DirectTransport } from "../transport/direct-transport.js";
+import type { Transport } from "../transport/frame.js";
 import { LineFormat } from "../transport/line-format.js";
-import type { Transport } from "../transport/transport.js";
-import { ask } from "./ask.js";
-import { BridgeConnection, type BridgeConnectionOptions, type BridgeLink } from "./connection/connection.js";
-import { DirectConnection } from "./connection/direct-connection.js";
-import { ByteWriter, LineWriter } from "./connection/pipe-writer.js";
-import { Entrances } from "./entrances.js";
-import { Exposures } from "./exposures.js";
+import { ask, done } from "./ask.js";
+import { BridgeConnection, type BridgeConnectionOptions, ByteWriter, LineWriter } from "./connection.js";
+import { Entrances, Exposures } from "./connections.js";
+import { DirectConnection } from "./direct-connection.js";
 import { directCommand, type Guest, smallNode } from "./guest.js";
-import type { RemoteSandboxOptions } from "./remote-sandbox.js";
-import { done } from "./replies.js";
 
 /** Milliseconds for the guest daemon to end its processes, before the platform ends the sandbox. */
 const shutdownMs = 2_000;
@@ -70,15 +72,20 @@ function connectionMethodOf(
   if ("openDirectPipe" in platform) return directly(platform, channels);
   if ("openBinaryPipe" in platform) return inBytes(platform, channels);
   const format = new LineFormat("runner", (frame) => channels().deliver(frame));
-  const connect = ({ guest: { program, settings }, ...rest }: ConnectOptions) =>
+  const connect = ({ guest: { program, settings }, ...connectionOptions }: ConnectOptions) =>
     new BridgeConnection({
       format,
       openPipe: async (signal) => {
-        const argv = [...smallNode(rest.bridge.node), program.path, "attach", ...settings] as const;
+        const argv = [
+          ...smallNode(connectionOptions.bridge.node),
+          program.path,
+          "attach",
+          ...settings,
+        ] as const;
         const pipe = await platform.openPipe(argv, signal);
         return { pipe, format, newWriter: (failed) => new LineWriter(pipe, failed) };
       },
-      ...rest,
+      ...connectionOptions,
     });
   return { transport: format.transport, connect };
 }
@@ -89,12 +96,17 @@ function inBytes(platform: BinaryPlatform, channels: () => Channels): Connection
     data: (channel, stream, bytes) => channels().deliverData(channel, stream, bytes),
   });
   let first = platform.firstPipe;
-  const connect = ({ guest: { program, settings }, ...rest }: ConnectOptions) => {
+  const connect = ({ guest: { program, settings }, ...connectionOptions }: ConnectOptions) => {
     const openNext = async (signal: AbortSignal) => {
       // A first pipe that broke before its end answered may not have brought the program.
       if (platform.firstPipe !== undefined && connection.link === undefined)
         await platform.upload(program.path, program.content, signal);
-      const argv = [...smallNode(rest.bridge.node), program.path, "attach-bytes", ...settings] as const;
+      const argv = [
+        ...smallNode(connectionOptions.bridge.node),
+        program.path,
+        "attach-bytes",
+        ...settings,
+      ] as const;
       return await platform.openBinaryPipe(argv, signal);
     };
     const connection: BridgeConnection<Uint8Array> = new BridgeConnection({
@@ -105,7 +117,7 @@ function inBytes(platform: BinaryPlatform, channels: () => Channels): Connection
         const pipe = begun ?? (await openNext(signal));
         return { pipe, format, newWriter: (failed) => new ByteWriter(pipe, failed) };
       },
-      ...rest,
+      ...connectionOptions,
     });
     return connection;
   };
@@ -119,13 +131,13 @@ function directly(platform: DirectPlatform, channels: () => Channels): Connectio
     data: (channel, stream, bytes) => channels().deliverData(channel, stream, bytes),
     signal: (op, value) => connection?.receiveSignal(op, value),
   });
-  const connect = ({ guest, ...rest }: ConnectOptions) => {
+  const connect = ({ guest, ...connectionOptions }: ConnectOptions) => {
     connection = new DirectConnection({
       platform,
-      argv: directCommand(rest.bridge.node, guest),
+      argv: directCommand(connectionOptions.bridge.node, guest),
       program: guest.program.content,
       transport,
-      ...rest,
+      ...connectionOptions,
     });
     return connection;
   };

@@ -2,24 +2,11 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path/posix";
 import { fileURLToPath } from "node:url";
 import { SandboxFailed } from "@ambit/core/plugin";
-import { foldersOf } from "../folders.js";
 import { pipeOfFirstCommand } from "../messages.js";
-import type { RemoteSandboxOptions } from "./remote-sandbox.js";
+import type { GuestOptions } from "../remote-sandbox.js";
+import { foldersOf } from "../remote-sandbox.js";
 
 export const programName = "bridge.cjs";
-
-/** What decides how a sandbox's guest daemon is started. */
-export type GuestOptions = Pick<
-  RemoteSandboxOptions,
-  | "bridge"
-  | "folderName"
-  | "ownSystem"
-  | "supervisor"
-  | "workspace"
-  | "hasFolders"
-  | "unprivileged"
-  | "takeover"
-> & { readonly spec: Pick<RemoteSandboxOptions["spec"], "id"> };
 
 /** The guest daemon of one sandbox. */
 export interface Guest {

@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream";
 import { SandboxFailed } from "@ambit/core/plugin";
-import type { Channel, ChannelListener, Taken } from "../transport/channel.js";
+import type { Channel, ChannelListener, Taken } from "../transport/channels.js";
 import { type StreamId, streams } from "../transport/frame.js";
 
 interface Piece {

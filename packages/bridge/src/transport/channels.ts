@@ -1,7 +1,265 @@
-import { Channel, type ChannelListener } from "./channel.js";
-import type { Frame, Side, StreamId } from "./frame.js";
-import type { Transport } from "./transport.js";
-import { GrowthBudget } from "./windows.js";
+import { parseBoundedJson } from "@ambit/core/contract";
+import { LineSplitter } from "@ambit/core/plugin";
+import type { Transport } from "./frame.js";
+import { decodePayload, type Frame, type Side, type StreamId, streams } from "./frame.js";
+
+/** Bytes of a stream that may be in flight at first, and so the most that is buffered for a reader that never reads. */
+export const firstWindow = 512 * 1024;
+/** The same of a stream whose reader keeps up. */
+export const largestWindow = 2 * 1024 * 1024;
+/** Bytes by which all windows of one transport may have grown together. */
+const maxGrowth = 8 * 1024 * 1024;
+
+/** The largest window that the other side can have after so many bytes were sent to it, whatever it says. */
+function windowAfter(sent: number): number {
+  return Math.min(largestWindow, Math.max(firstWindow, 2 * sent));
+}
+
+/** What windows may still grow by: a limit for all streams of a transport, whatever the other side opens. */
+export class GrowthBudget {
+  #left = maxGrowth;
+
+  /** @returns how much of it is granted. */
+  take(wanted: number): number {
+    const granted = Math.min(wanted, this.#left);
+    this.#left -= granted;
+    return granted;
+  }
+
+  giveBack(granted: number): void {
+    this.#left += granted;
+  }
+}
+
+/** How much the other side may send on one stream, and what of it has been processed. */
+export class ReceiveWindow {
+  readonly #budget: GrowthBudget;
+  #size = firstWindow;
+  #untaken = 0;
+  #owed = 0;
+  #passed = 0;
+
+  constructor(budget: GrowthBudget) {
+    this.#budget = budget;
+  }
+
+  /** @returns false: more than the window allows. */
+  arrived(bytes: number): boolean {
+    if (this.#untaken + bytes > this.#size) return false;
+    this.#untaken += bytes;
+    return true;
+  }
+
+  /**
+   * The reader has processed that many. Where the way is long, a window limits what a pipe carries: it grows with a reader that
+   * has taken a whole one, to twice what it has taken at most.
+   *
+   * @returns how many more the other side is to be allowed now, if it is to be told.
+   */
+  taken(bytes: number): number | undefined {
+    this.#untaken -= bytes;
+    this.#owed += bytes;
+    this.#passed += bytes;
+    if (this.#owed < this.#size / 4) return undefined;
+    let allowed = this.#owed;
+    this.#owed = 0;
+    if (this.#passed >= this.#size && this.#size < largestWindow) {
+      const growth = this.#budget.take(Math.min(this.#size, largestWindow - this.#size));
+      this.#size += growth;
+      allowed += growth;
+    }
+    return allowed;
+  }
+
+  /** No more arrives. */
+  close(): void {
+    this.#budget.giveBack(this.#size - firstWindow);
+    this.#size = firstWindow;
+  }
+}
+
+export type Taken = (count?: number) => void;
+
+/** The handlers of a channel's owner. Without a handler, what arrives is dropped. */
+export interface ChannelListener {
+  message?(message: unknown): void;
+  /**
+   * @param taken to be called once the bytes have been processed: the writer may then send as many more. With a number, it says
+   * so of that many, also of others of the stream.
+   */
+  data?(stream: StreamId, bytes: Uint8Array, taken: Taken): void;
+  end?(stream: StreamId): void;
+  /** Called once, when either side has closed it, or the transport is lost. */
+  closed?(): void;
+}
+
+/** The other side exceeded its window. */
+class WindowExceeded extends Error {}
+
+interface Outgoing {
+  credit: number;
+  /** Bytes so far. */
+  sent: number;
+  wake: (() => void) | undefined;
+}
+
+/** A write in progress. */
+interface Writing {
+  readonly outgoing: Outgoing;
+  readonly stream: StreamId;
+  readonly bytes: Uint8Array;
+  /** Bytes of `bytes` sent so far. */
+  sent: number;
+}
+
+/** One value per stream, by its number. */
+type PerStream<Value> = Record<StreamId, Value>;
+
+/** Three byte streams each way, each with its own window, over one transport. */
+export class Channel {
+  listener: ChannelListener = {};
+  readonly #outgoing: PerStream<Outgoing> = [newOutgoing(), newOutgoing(), newOutgoing()];
+  readonly #incoming: PerStream<ReceiveWindow>;
+  readonly #lines: LineSplitter;
+  #writing: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  /** @param maxMessageBytes of one message. A longer one is read as text that isn't JSON. */
+  constructor(
+    readonly id: number,
+    maxMessageBytes: number,
+    private readonly transport: Transport,
+    growth: GrowthBudget,
+    private readonly forget: () => void,
+  ) {
+    this.#lines = new LineSplitter({
+      maxBytes: maxMessageBytes,
+      standIn: (characters) => `[a message of ${characters} characters]`,
+    });
+    this.#incoming = [new ReceiveWindow(growth), new ReceiveWindow(growth), new ReceiveWindow(growth)];
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Messages keep their order. */
+  send(message: object): Promise<void> {
+    const bytes = Buffer.from(`${JSON.stringify(message)}\n`, "utf8");
+    this.#writing = this.#writing.then(() => this.write(streams.messages, bytes));
+    return this.#writing;
+  }
+
+  /**
+   * One write of a stream at a time. Undefined when everything is sent, which is the usual case and costs no promise.
+   * Otherwise a promise that settles when everything is sent, or when there is no reader any more.
+   */
+  write(stream: StreamId, bytes: Uint8Array): Promise<void> | undefined {
+    const writing: Writing = { outgoing: this.#outgoing[stream], stream, bytes, sent: 0 };
+    const wait = this.#proceed(writing);
+    return wait === undefined ? undefined : this.#finish(writing, wait);
+  }
+
+  /** Sends as much as is allowed now. @returns a promise for the rest, if there is any. */
+  #proceed(writing: Writing): Promise<void> | undefined {
+    const { outgoing, stream, bytes } = writing;
+    while (writing.sent < bytes.length && !this.#isClosed) {
+      const wait = outgoing.credit === 0 ? creditFor(outgoing) : this.transport.room();
+      if (wait !== undefined) return wait;
+      const end = this.transport.chunkEnd(bytes, writing.sent, outgoing.credit);
+      outgoing.credit -= end - writing.sent;
+      outgoing.sent += end - writing.sent;
+      this.transport.sendData(this.id, stream, bytes.subarray(writing.sent, end));
+      writing.sent = end;
+    }
+    return undefined;
+  }
+
+  async #finish(writing: Writing, first: Promise<void>): Promise<void> {
+    for (let wait: Promise<void> | undefined = first; wait !== undefined; wait = this.#proceed(writing))
+      await wait;
+  }
+
+  end(stream: StreamId): void {
+    if (!this.#isClosed) this.transport.send(["end", this.id, stream]);
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.transport.send(["close", this.id]);
+    this.closed();
+  }
+
+  /** @throws WindowExceeded */
+  accept(frame: Frame): void {
+    switch (frame[0]) {
+      case "data": {
+        const [, , stream, ...payload] = frame;
+        this.arrived(stream, decodePayload(payload));
+        return;
+      }
+      case "end":
+        this.listener.end?.(frame[2]);
+        return;
+      case "windowUpdate": {
+        const outgoing = this.#outgoing[frame[2]];
+        outgoing.credit = Math.min(windowAfter(outgoing.sent), outgoing.credit + frame[3]);
+        outgoing.wake?.();
+        outgoing.wake = undefined;
+        return;
+      }
+      case "close":
+        this.closed();
+        return;
+      case "open":
+    }
+  }
+
+  /** The other side closed it, or the transport is lost. */
+  closed(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const stream of Object.values(streams)) {
+      this.#outgoing[stream].wake?.();
+      this.#incoming[stream].close();
+    }
+    this.forget();
+    this.listener.closed?.();
+  }
+
+  /** @throws WindowExceeded */
+  arrived(stream: StreamId, bytes: Uint8Array): void {
+    if (!this.#incoming[stream].arrived(bytes.length))
+      throw new WindowExceeded(`Channel ${this.id} received more than its window allows`);
+    if (stream === streams.messages) {
+      // Without a listener, nothing is kept of them, however long they are.
+      const lines = this.listener.message === undefined ? [] : this.#lines.push(bytes);
+      for (const line of lines) this.listener.message?.(parseBoundedJson(line));
+      this.#taken(stream, bytes.length);
+      return;
+    }
+    const { length } = bytes;
+    const taken = (count = length) => this.#taken(stream, count);
+    if (this.listener.data === undefined) taken();
+    else this.listener.data(stream, bytes, taken);
+  }
+
+  #taken(stream: StreamId, bytes: number): void {
+    if (this.#isClosed) return;
+    const allowed = this.#incoming[stream].taken(bytes);
+    if (allowed !== undefined) this.transport.send(["windowUpdate", this.id, stream, allowed]);
+  }
+}
+
+function newOutgoing(): Outgoing {
+  return { credit: firstWindow, sent: 0, wake: undefined };
+}
+
+function creditFor(outgoing: Outgoing): Promise<void> {
+  return new Promise((resolve) => {
+    outgoing.wake = resolve;
+  });
+}
 
 /**
  * Channels that the other side may have open, and bytes of one of its messages: limits what it can make this side

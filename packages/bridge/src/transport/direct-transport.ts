@@ -6,9 +6,9 @@ import {
   dataChunkEnd,
   dataPieces,
   plainBytes,
-} from "./byte-frames.js";
+} from "./byte-format.js";
 import type { PlainFrame, StreamId } from "./frame.js";
-import { type Transport, TransportBroken } from "./transport.js";
+import { type Transport, TransportBroken } from "./frame.js";
 
 /** Bytes that may wait for the pipe; beyond that, data waits. */
 const maxWaiting = 1024 * 1024;

@@ -72,10 +72,10 @@ export function readLine(from: Side, text: string): Line {
     return noise;
   }
   if (!Array.isArray(parsed)) return noise;
-  const [, number, ...rest]: unknown[] = parsed;
+  const [, number, ...fields]: unknown[] = parsed;
   if (!isCount(number)) return noise;
-  if (number === 0) return isSignal(rest) ? { kind: "signal", signal: rest } : noise;
-  return isFrame(rest) ? { kind: "frame", number, frame: rest } : noise;
+  if (number === 0) return isSignal(fields) ? { kind: "signal", signal: fields } : noise;
+  return isFrame(fields) ? { kind: "frame", number, frame: fields } : noise;
 }
 
 /** Reads a signal in JSON. Undefined: it is none. */
@@ -146,7 +146,7 @@ export type Payload = readonly [text: string] | readonly [base64: string, isBase
  * A payload's items as JSON, created once, since their length determines the form.
  * @param bytes at most `maxChunkBytes` of them.
  */
-export function payloadJson(bytes: Uint8Array): string {
+function payloadJson(bytes: Uint8Array): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (isUtf8(buffer) && !buffer.includes(0)) {
     const json = JSON.stringify(buffer.toString("utf8"));
@@ -169,3 +169,25 @@ export function chunkEnd(bytes: Uint8Array, start: number, max: number): number 
   }
   return end;
 }
+
+/** Carries channels: frames in order, without loss as long as the transport exists. */
+export interface Transport {
+  send(frame: PlainFrame): void;
+  /** @param bytes up to `chunkEnd`. The sender has waited for `room`. */
+  sendData(channel: number, stream: StreamId, bytes: Uint8Array): void;
+  /** Settles when there may be room for data; undefined if there is room. */
+  room(): Promise<void> | undefined;
+  /** Where a frame that begins at `start` ends: `max` bytes later, or before. */
+  chunkEnd(bytes: Uint8Array, start: number, max: number): number;
+}
+
+/** The current destination of what a transport sends. Takes it at once and keeps its order. */
+export interface PipeSink<Written> {
+  write(written: Written): void;
+}
+
+/** The other side has lost frames that it had acknowledged, or speaks another protocol: a new pipe doesn't help. */
+export class TransportBroken extends Error {}
+
+/** A frame is missing: it is sent again over the next pipe. */
+export class FrameMissing extends Error {}

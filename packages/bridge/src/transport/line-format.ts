@@ -11,7 +11,7 @@ import {
   type Side,
   signalLine,
 } from "./frame.js";
-import type { PipeEvent, PipeFormat, PipeReader } from "./pipe-format.js";
+import type { PipeEvent, PipeFormat, PipeReader } from "./reliable-transport.js";
 import { ReliableTransport, type SequenceCoding } from "./reliable-transport.js";
 
 /** Frames as lines of JSON, for platforms whose pipes carry text. */

@@ -1,5 +1,35 @@
-import type { PipeSignal, PlainFrame, StreamId } from "./frame.js";
-import { FrameMissing, type PipeSink, type Transport, TransportBroken } from "./transport.js";
+import {
+  FrameMissing,
+  type PipeSignal,
+  type PipeSink,
+  type PlainFrame,
+  type StreamId,
+  type Transport,
+  TransportBroken,
+} from "./frame.js";
+
+/** What arrives on a pipe. */
+export type PipeEvent =
+  | { readonly kind: "signal"; readonly signal: PipeSignal }
+  /** A frame, or a part of one. @throws FrameMissing, TransportBroken, or what a listener throws */
+  | { readonly kind: "content"; accept(): void }
+  /** Not of this protocol: an echo of our own line, a shell's message, or a truncated line. */
+  | { readonly kind: "noise"; readonly text: string };
+
+/** Reads one pipe, whose pieces may begin and end anywhere. */
+export interface PipeReader {
+  /** @throws TransportBroken for what isn't of this protocol and can't be skipped. */
+  push(bytes: Uint8Array): readonly PipeEvent[];
+}
+
+/** How a transport appears on a pipe: as lines of text, or as bytes. */
+export interface PipeFormat<Written> {
+  readonly transport: ReliableTransport<Written>;
+  /** Begins again with a new transport, for another owner: what was buffered for the earlier one is lost. */
+  renew(): void;
+  newReader(): PipeReader;
+  signal(signal: PipeSignal): Written;
+}
 
 /** Characters of lines, or bytes, after which an acknowledgement no longer waits. */
 const sizeUnacknowledged = 256 * 1024;

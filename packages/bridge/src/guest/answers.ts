@@ -1,6 +1,12 @@
 import type { Readable } from "node:stream";
-import type { Channel } from "../transport/channel.js";
+import { messageOf } from "@ambit/core/plugin";
+import type { Channel } from "../transport/channels.js";
 import type { StreamId } from "../transport/frame.js";
+
+/** Executes a channel's request; a failure becomes the reply. */
+export function replyWithFailure(channel: Channel, work: () => Promise<void>): void {
+  work().catch((error: unknown) => channel.send({ refused: messageOf(error) }));
+}
 
 /** Sends a whole source on a channel, at the pace of its reader. */
 export class OutputPump {

@@ -2,9 +2,8 @@ import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { SupervisorSettings } from "../settings.js";
-import type { User } from "../user.js";
-import { type Firewall, firewalls } from "./firewalls.js";
+import type { SupervisorSettings } from "./settings.js";
+import type { User } from "./users.js";
 
 /** How the platform's own service inside is protected from the sandbox's processes. */
 export interface Closure {
@@ -77,9 +76,9 @@ const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 function closeFile(path: string): void {
   if (process.getuid?.() !== 0) return;
   try {
-    const found = lstatSync(path);
-    if (found.isDirectory()) chmodSync(path, 0o700);
-    else if (found.isFile()) chmodSync(path, 0o600);
+    const stats = lstatSync(path);
+    if (stats.isDirectory()) chmodSync(path, 0o700);
+    else if (stats.isFile()) chmodSync(path, 0o600);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
   }
@@ -115,8 +114,8 @@ if (user !== null) {
   process.setgid(user.gid);
   process.setuid(user.uid);
 }
-const own = Object.values(require("node:os").networkInterfaces()).flat();
-const hosts = new Set(["127.0.0.1", "::1", ...own.map(({ address, scopeid, family }) =>
+const addresses = Object.values(require("node:os").networkInterfaces()).flat();
+const hosts = new Set(["127.0.0.1", "::1", ...addresses.map(({ address, scopeid, family }) =>
   scopeid > 0 && family === "IPv6" ? address + "%" + scopeid : address)]);
 const open = new Set();
 const attempts = [...hosts].flatMap((host) => ports.map((port) => new Promise((resolve) => {
@@ -150,4 +149,55 @@ function listening(ports: readonly number[], user: User | undefined): Promise<re
         );
     });
   });
+}
+
+/** A way to restrict TCP ports of this machine to root. */
+interface Firewall {
+  readonly name: string;
+  /** Run in order; all must succeed. */
+  commands(ports: readonly number[]): readonly FirewallCommand[];
+}
+
+interface FirewallCommand {
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Standard input. */
+  readonly input?: string;
+}
+
+/**
+ * In the order in which they are tried. Each refuses a packet to a port over the loopback device, for any address of
+ * this machine, unless a socket of root sends it; one without an owner is refused too. Packets from
+ * elsewhere, such as the platform's, aren't affected.
+ */
+export const firewalls: readonly Firewall[] = [
+  { name: "nftables", commands: (ports) => [nft(ports, "reject with tcp reset")] },
+  // Not every kernel has the module for rejecting.
+  { name: "nftables (drop)", commands: (ports) => [nft(ports, "drop")] },
+  {
+    name: "iptables",
+    commands: (ports) => ["iptables", "ip6tables"].flatMap((program) => iptables(program, ports)),
+  },
+];
+
+function nft(ports: readonly number[], verdict: string): FirewallCommand {
+  const rule = `oifname "lo" tcp dport { ${ports.join(", ")} }`;
+  const input = `add table inet ambit_supervisor
+flush table inet ambit_supervisor
+add chain inet ambit_supervisor output { type filter hook output priority filter; policy accept; }
+add rule inet ambit_supervisor output ${rule} meta skuid 0 accept
+add rule inet ambit_supervisor output ${rule} ${verdict}
+`;
+  return { program: "nft", args: ["-f", "-"], input };
+}
+
+function iptables(program: string, ports: readonly number[]): readonly FirewallCommand[] {
+  const match = ["-o", "lo", "-p", "tcp", "-m", "multiport", "--dports", ports.join(",")];
+  const owner = ["-m", "owner", "!", "--uid-owner", "0"];
+  return [
+    {
+      program,
+      args: ["-w", "-I", "OUTPUT", "1", ...match, ...owner, "-j", "REJECT", "--reject-with", "tcp-reset"],
+    },
+  ];
 }

@@ -1,17 +1,16 @@
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { chown, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { killMessage, type Requests, requestOf } from "../../messages.js";
-import type { Channel, ChannelListener } from "../../transport/channel.js";
-import { streams } from "../../transport/frame.js";
-import type { Folders } from "../files/folders.js";
-import { replyWithFailure } from "../reply-with-failure.js";
-import type { DaemonSettings } from "../settings.js";
-import type { Users } from "../users.js";
-import { Output } from "./output.js";
-import { type ProcessReaper, reapTree, reapUser } from "./process-reaper.js";
+import { setTimeout as after } from "node:timers/promises";
+import { killMessage, type Requests, requestOf } from "../messages.js";
+import type { Channel, ChannelListener } from "../transport/channels.js";
+import { type StreamId, streams } from "../transport/frame.js";
+import { OutputPump, replyWithFailure } from "./answers.js";
+import type { Folders } from "./files.js";
+import type { DaemonSettings } from "./settings.js";
+import { startAs, type User, type Users } from "./users.js";
 
 type PipedChild = ChildProcessByStdio<Writable, Readable, Readable>;
 
@@ -76,8 +75,9 @@ export class Processes {
   count(): number {
     const { agent } = this.#users;
     const running = [...this.#running];
-    const one = agent === undefined ? undefined : running.find(({ isAgent }) => isAgent);
-    const counted = one === undefined ? running : [one, ...running.filter(({ isAgent }) => !isAgent)];
+    const agentProcess = agent === undefined ? undefined : running.find(({ isAgent }) => isAgent);
+    const counted =
+      agentProcess === undefined ? running : [agentProcess, ...running.filter(({ isAgent }) => !isAgent)];
     return counted.reduce((sum, each) => sum + each.count(), 0);
   }
 
@@ -90,7 +90,7 @@ export class Processes {
   async endAll(): Promise<void> {
     this.#isEnding = true;
     await Promise.allSettled(this.#starting);
-    await Promise.all([...this.#running].map((one) => one.end()));
+    await Promise.all([...this.#running].map((running) => running.end()));
   }
 
   async #begin(request: Requests["run"], channel: Channel): Promise<RunningProcess> {
@@ -109,22 +109,22 @@ export class Processes {
     const { user, giveBack } = isAgent
       ? { user: this.#users.agent, giveBack: () => Promise.resolve() }
       : this.#users.take();
-    const own = join(this.#folders.processes, `${++this.#started}`);
-    const scratch = join(own, "tmp");
-    const home = isAgent ? this.#folders.home : join(own, "home");
+    const folder = join(this.#folders.processes, `${++this.#started}`);
+    const scratch = join(folder, "tmp");
+    const home = isAgent ? this.#folders.home : join(folder, "home");
     const clean = async () => {
-      await rm(own, { recursive: true, force: true, maxRetries: 3 });
+      await rm(folder, { recursive: true, force: true, maxRetries: 3 });
       await giveBack();
     };
     let begun: ProcessReaper | undefined;
     try {
-      for (const path of isAgent ? [own, scratch] : [own, scratch, home]) {
+      for (const path of isAgent ? [folder, scratch] : [folder, scratch, home]) {
         await mkdir(path, { mode: 0o700 });
         if (user !== undefined) await chown(path, user.uid, user.gid);
       }
-      const [program = "", ...rest] = request.argv;
+      const [program = "", ...args] = request.argv;
       const child = expendable(() =>
-        spawn(program, rest, {
+        spawn(program, args, {
           cwd: request.cwd ?? (this.#settings.workspace === "none" ? scratch : this.#folders.workspace),
           env: { ...request.env, HOME: home, TMPDIR: scratch },
           stdio: ["pipe", "pipe", "pipe"],
@@ -137,7 +137,7 @@ export class Processes {
       const tree = reapTree(pid);
       const all = user === undefined ? tree : reapUser(user);
       // Agents share a user: only when the last one ends, everything that the user runs is ended.
-      const isAlone = () => ![...this.#running].some((one) => one.isAgent && one.pid !== pid);
+      const isAlone = () => ![...this.#running].some((running) => running.isAgent && running.pid !== pid);
       const reaper: ProcessReaper = isAgent
         ? {
             count: () => all.count(),
@@ -226,13 +226,13 @@ class RunningProcess {
  * moment, since it inherits the score of this one, which then returns to its own. Best effort: not possible everywhere.
  */
 function expendable<Child>(start: () => Child): Child {
-  const own = killerScore();
-  if (own === undefined) return start();
+  const score = killerScore();
+  if (score === undefined) return start();
   setKillerScore("900");
   try {
     return start();
   } finally {
-    setKillerScore(own);
+    setKillerScore(score);
   }
 }
 
@@ -259,4 +259,158 @@ function pidOf(child: ChildProcess): Promise<number> {
     child.once("error", reject);
     child.once("spawn", () => resolve(child.pid ?? -1));
   });
+}
+
+/** Milliseconds without output after which a pipe of an ended process is abandoned. */
+const idleMs = 500;
+
+/** Sends a process's whole output, at the pace of its reader. */
+export class Output {
+  readonly #source: Readable;
+  readonly #outputPump: OutputPump;
+  readonly #done: Promise<void>;
+
+  constructor(source: Readable, channel: Channel, stream: StreamId) {
+    this.#source = source;
+    this.#outputPump = new OutputPump(source, channel, stream);
+    this.#done = this.#end(channel, stream);
+  }
+
+  /** Everything that the process wrote before its end. A child that inherited the pipe may hold it open forever. */
+  async drained(): Promise<void> {
+    let pieces = -1;
+    const watch = setInterval(() => {
+      if (this.#outputPump.isIdle && pieces === this.#outputPump.pieces) this.#source.destroy();
+      pieces = this.#outputPump.pieces;
+    }, idleMs);
+    await this.#done;
+    clearInterval(watch);
+  }
+
+  async #end(channel: Channel, stream: StreamId): Promise<void> {
+    await new Promise<void>((resolve) => {
+      // Abandoned above, or the pipe broke: in both cases the output is complete.
+      this.#source.on("error", () => undefined);
+      for (const over of ["end", "close"]) this.#source.once(over, resolve);
+    });
+    await this.#outputPump.sent();
+    channel.end(stream);
+  }
+}
+
+/** Ends a process and everything that it started. */
+interface ProcessReaper {
+  /** Never rejects: `finish` ends processes that this misses. */
+  signal(name: "SIGTERM" | "SIGKILL"): Promise<void>;
+  /** Settles when none of them is left. */
+  finish(): Promise<void>;
+  /** How many of them live. */
+  count(): number;
+}
+
+/** All processes of one user, which none can escape by forking. */
+function reapUser(user: User): ProcessReaper {
+  const signal = (name: "SIGTERM" | "SIGKILL") =>
+    // As that user, `-1` means every process that it may signal, in one call, so that no fork escapes.
+    startAs(user, 'kill "-$0" -1', name === "SIGTERM" ? "TERM" : "KILL", () => {
+      // No further process can be started: kills them one by one until one can.
+      for (const pid of processesOf(user.uid)) kill(pid, name);
+    });
+  return {
+    signal,
+    count: () => processesOf(user.uid).length,
+    finish: () =>
+      until(
+        () => processesOf(user.uid).length === 0,
+        () => signal("SIGKILL"),
+      ),
+  };
+}
+
+/** If users are shared: the descendants of the process, and what stays in its session. */
+function reapTree(pid: number): ProcessReaper {
+  const family = new Set<number>([pid]);
+  const members = () => {
+    const all = allProcesses();
+    for (let grown = true; grown; ) {
+      grown = false;
+      for (const member of all) {
+        if (family.has(member.pid) || !(family.has(member.parent) || member.session === pid)) continue;
+        family.add(member.pid);
+        grown = true;
+      }
+    }
+    return all.filter((member) => family.has(member.pid) && member.pid !== process.pid);
+  };
+  const signal = (name: "SIGTERM" | "SIGKILL") => {
+    for (const member of members()) kill(member.pid, name);
+    return Promise.resolve();
+  };
+  return {
+    signal,
+    count: () => members().length,
+    finish: () =>
+      until(
+        () => members().length === 0,
+        () => signal("SIGKILL"),
+      ),
+  };
+}
+
+async function until(isDone: () => boolean, again: () => Promise<void>): Promise<void> {
+  for (let wait = 1; !isDone(); wait = Math.min(wait * 2, 200)) {
+    await again();
+    if (isDone()) return;
+    await after(wait);
+  }
+}
+
+interface Seen {
+  readonly pid: number;
+  readonly parent: number;
+  readonly session: number;
+}
+
+function allProcesses(): readonly Seen[] {
+  return processIds().flatMap((pid) => {
+    const stat = read(`/proc/${pid}/stat`);
+    // pid (name, which may hold anything) state parent group session
+    const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (fields === undefined || fields[0] === "Z" || fields[0] === "X") return [];
+    return [{ pid, parent: Number(fields[1]), session: Number(fields[3]) }];
+  });
+}
+
+function processesOf(uid: number): readonly number[] {
+  return processIds().filter((pid) => {
+    const status = read(`/proc/${pid}/status`);
+    if (status === undefined || /^State:\s+[ZX]/m.test(status)) return false;
+    return Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) === uid;
+  });
+}
+
+function processIds(): readonly number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+/** Undefined if it has ended. */
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function kill(pid: number, name: "SIGTERM" | "SIGKILL"): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    // It has ended, or we may not signal it; `finish` then waits for its end.
+    const isKnown =
+      error instanceof Error && "code" in error && (error.code === "ESRCH" || error.code === "EPERM");
+    if (!isKnown) throw error;
+  }
 }

@@ -1,13 +1,11 @@
-import type { Log } from "@ambit/core/plugin";
-import { messageOf, SandboxFailed } from "@ambit/core/plugin";
-import { protocolVersion } from "../../messages.js";
-import type { BridgeOptions } from "../../options.js";
-import type { DirectPipe, DirectPlatform } from "../../platform.js";
-import type { ByteSignal } from "../../transport/byte-frames.js";
-import type { DirectTransport } from "../../transport/direct-transport.js";
-import { awaitUnlessAborted } from "../await-unless-aborted.js";
+import { type Log, messageOf, SandboxFailed } from "@ambit/core/plugin";
+import { protocolVersion } from "../messages.js";
+import type { BridgeOptions, DirectPipe, DirectPlatform } from "../remote-sandbox.js";
+import type { ByteSignal } from "../transport/byte-format.js";
+import type { DirectTransport } from "../transport/direct-transport.js";
+import { awaitUnlessAborted } from "./ask.js";
 
-export interface DirectConnectionOptions {
+interface DirectConnectionOptions {
   readonly platform: DirectPlatform;
   readonly argv: readonly [program: string, ...args: string[]];
   /** What the command reads first: the guest daemon. */

@@ -1,4 +1,0 @@
-export interface User {
-  readonly uid: number;
-  readonly gid: number;
-}
