@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import * as acp from "@agentclientprotocol/sdk/unstable";
 import { failureText } from "./failure-text.js";
-import { greeting } from "./grammar.js";
+import { greeting, type Step } from "./grammar.js";
 import { perform } from "./instructions/perform.js";
 import type { Lifetime } from "./lifetime.js";
 import { parseScript } from "./script.js";
@@ -115,18 +115,29 @@ async function promptResponse(turn: DemoTurn, lifetime: Lifetime): Promise<acp.P
   void keep(turn.session.history);
   try {
     await awaitTools(turn);
-    const script = parseScript(text);
+    const script = scriptOf(text, turn.session);
     if (script.length === 0) await turn.say(greeting);
-    for (const step of script) {
+    for (const [index, step] of script.entries()) {
       turn.signal.throwIfAborted();
+      turn.session.unfinished = script.slice(index);
       await perform(step, turn, lifetime);
       if (turn.stopReason !== undefined) break;
     }
+    if (!turn.signal.aborted) turn.session.unfinished = [];
   } catch (error) {
     if (!turn.signal.aborted) throw error;
   }
   const stopReason = turn.signal.aborted ? "cancelled" : (turn.stopReason ?? "end_turn");
   return { stopReason, usage: turn.usage() };
+}
+
+/** How Ambit says that the user has answered what the last turn waited for. A model understands it in any words. */
+const answered = /^The user has answered\b/;
+
+/** The prompt's own script, or the unfinished one where the user's answer continues it. */
+function scriptOf(text: string, { unfinished }: DemoSession): readonly Step[] {
+  const script = parseScript(text);
+  return script.length === 0 && answered.test(text) ? unfinished : script;
 }
 
 /** A model needs its tools before it can start, so a real agent waits for them here. */

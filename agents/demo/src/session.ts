@@ -1,4 +1,5 @@
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
+import type { Step } from "./grammar.js";
 import type { History } from "./sessions.js";
 import { SessionTools } from "./tools.js";
 
@@ -11,6 +12,8 @@ export class DemoSession {
   readonly tools: SessionTools;
   /** "Always" answers to permission questions, by the tool call's title. */
   readonly answers = new Map<string, string>();
+  /** The steps of the last script from the one on during which its turn was cancelled. Empty where it came to its end. */
+  unfinished: readonly Step[] = [];
   /** Aborts the running turn; `undefined` between turns. */
   running: AbortController | undefined;
   /** Failed MCP servers are reported once, in the first turn. */

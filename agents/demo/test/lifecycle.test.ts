@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -226,4 +226,22 @@ test("a relative folder is refused", async () => {
   await expect(demo.agent.request("session/new", { cwd: "here", mcpServers: [] })).rejects.toMatchObject({
     code: -32602,
   });
+});
+
+test("the user's answer continues a cancelled script with the step that was under way, and another script doesn't", async () => {
+  const home = await temporaryFolder();
+  const demo = await startDemo({ home });
+  const sessionId = await demo.newSession();
+  const script = "say before\nrun test -e begun || { touch begun; sleep 600; }\nsay after";
+  const answer = demo.prompt(sessionId, script);
+  await expect.poll(() => existsSync(join(home, "begun"))).toBe(true);
+  await demo.agent.notify("session/cancel", { sessionId });
+  await answer;
+  const answered = "The user has answered what your last turn was waiting for.";
+  await demo.prompt(sessionId, answered);
+  expect(demo.said()).toBe("beforeafter");
+  expect(toolCalls(demo.updates)).toHaveLength(2);
+  // It came to its end.
+  await demo.prompt(sessionId, answered);
+  expect(demo.said()).toContain("I am Ambit's demo agent");
 });
