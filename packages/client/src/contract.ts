@@ -918,14 +918,17 @@ export interface components {
             /** @constant */
             type: "message";
             text: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "thought";
             text: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "message_start";
             id: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "message_delta";
@@ -939,6 +942,7 @@ export interface components {
             /** @constant */
             type: "thought_start";
             id: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "thought_delta";
@@ -963,6 +967,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "tool_output";
@@ -1020,6 +1025,7 @@ export interface components {
                 expiresAt?: string;
                 /** @constant */
                 earlierOutcome?: "unknown";
+                parentToolCallId?: string;
                 approved?: boolean;
                 action?: string;
             } & {
@@ -1054,6 +1060,7 @@ export interface components {
                 expiresAt?: string;
                 /** @constant */
                 earlierOutcome?: "unknown";
+                parentToolCallId?: string;
                 approved?: boolean;
                 action?: string;
             } & {
@@ -1100,6 +1107,7 @@ export interface components {
             name: string;
             data: unknown;
             transient?: boolean;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "file";
@@ -1108,6 +1116,7 @@ export interface components {
             path?: string;
             size?: number;
             sha256?: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "usage";
@@ -1556,6 +1565,7 @@ export interface components {
                     expiresAt?: string;
                     /** @constant */
                     earlierOutcome?: "unknown";
+                    parentToolCallId?: string;
                     approved?: boolean;
                     action?: string;
                 } & {
@@ -1684,6 +1694,7 @@ export interface components {
                     expiresAt?: string;
                     /** @constant */
                     earlierOutcome?: "unknown";
+                    parentToolCallId?: string;
                     approved?: boolean;
                     action?: string;
                 } & {
@@ -1727,6 +1738,7 @@ export interface components {
                     expiresAt?: string;
                     /** @constant */
                     earlierOutcome?: "unknown";
+                    parentToolCallId?: string;
                     approved?: boolean;
                     action?: string;
                 } & {

@@ -13,6 +13,11 @@ import { isCutOff, openResult, reportedResult, withoutApprovalShape } from "./re
 /** Only calls that an agent reports by name can be distinguished from its others. */
 type NamedCall = AgentEventOf<"tool_call"> & { readonly name: string };
 
+/** An event of a subagent, which its agent reports with the id of the call that began it. */
+export type NestedEvent = AgentEventOf<
+  "message" | "thought" | "message_start" | "thought_start" | "data" | "file"
+> & { readonly parentToolCallId: string };
+
 /** Milliseconds that a reported call may wait for its question or its execution. */
 const holdMs = 1_000;
 /** Milliseconds that a question waits for the agent's report of its call. */
@@ -90,7 +95,7 @@ export class CallEvents {
     if (wasAnnounced) this.events.emit(unsettled(call.publicId, "moved"));
     this.#takeHeld(call);
     const { publicId } = this.calls.announce(call, call.isReported ? "announced" : "awaited", issued);
-    this.events.emit(this.#shown({ type: "tool_call", id: publicId, name, input }));
+    this.events.emit(this.#shown({ type: "tool_call", id: publicId, name, input, ...this.parentOf(id) }));
   }
 
   /** Passes on immediately what the agent reports of a call: it needs no question. */
@@ -103,6 +108,23 @@ export class CallEvents {
   /** The name of a reported call that has no result yet. */
   get openCall(): string | undefined {
     return this.calls.firstReported?.name;
+  }
+
+  /** The call that began the subagent which makes this one, as far as its agent has said so. */
+  parentOf(id: string): { readonly parentToolCallId?: string } {
+    const { parentId } = this.calls.find(id) ?? {};
+    return parentId === undefined ? {} : { parentToolCallId: this.publicIdOf(parentId) };
+  }
+
+  /** What a subagent says comes after the call that began it. */
+  nested(event: NestedEvent): readonly AgentEvent[] {
+    const parentToolCallId = this.publicIdOf(event.parentToolCallId);
+    return [...this.#releaseNamed(event.parentToolCallId), { ...event, parentToolCallId }];
+  }
+
+  #releaseNamed(id: string): readonly AgentEvent[] {
+    const call = this.calls.find(id);
+    return call === undefined ? [] : this.#release(call);
   }
 
   /** The id under which the caller knows a call. */
@@ -125,7 +147,8 @@ export class CallEvents {
   }
 
   #report(event: NamedCall): readonly AgentEvent[] {
-    const call = this.calls.report(event.id, event.name, event.input);
+    const { parentToolCallId: parentId } = event;
+    const call = this.calls.report(event.id, event.name, event.input, parentId);
     // It reached the runner before the agent's report of it, under an id of ours.
     this.events.observation.callRenamed(call.id, call.publicId);
     this.#early.get(call.id)?.resolve();
@@ -149,7 +172,8 @@ export class CallEvents {
         if (looksIssued(call.publicId)) return [];
     }
     this.calls.announce(call, "announced");
-    return [this.#shown({ ...event, id: call.publicId })];
+    const before = parentId === undefined ? [] : this.#releaseNamed(parentId);
+    return [...before, this.#shown({ ...event, id: call.publicId, ...this.parentOf(call.id) })];
   }
 
   #hold(call: Call, event: NamedCall): void {
@@ -163,7 +187,9 @@ export class CallEvents {
     const event = this.#takeHeld(call);
     if (event === undefined) return [];
     this.calls.announce(call, "announced");
-    return [this.#shown({ ...event, id: call.publicId })];
+    const { parentToolCallId: parentId } = event;
+    const before = parentId === undefined ? [] : this.#releaseNamed(parentId);
+    return [...before, this.#shown({ ...event, id: call.publicId, ...this.parentOf(call.id) })];
   }
 
   #takeHeld({ id }: Call): NamedCall | undefined {
