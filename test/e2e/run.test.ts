@@ -48,6 +48,20 @@ describe("a run of the demo agent", () => {
     expect(data.at(-1)).toMatchObject({ kind: "result", result: { ok: true, output: "hello" } });
   });
 
+  it("delegates to a subagent, whose work is nested under the call", async () => {
+    const result = await bodyOf(await post("/run", demo("delegate say I look.\\nread none.txt", "say done")));
+    expect(result).toMatchObject({ ok: true, output: "done" });
+    const { events } = z.object({ events: z.array(z.looseObject({ type: z.string() })) }).parse(result);
+    const [delegate, read] = events.filter(({ type }) => type === "tool_call");
+    expect(delegate).toMatchObject({ name: "delegate" });
+    const within = { parentToolCallId: delegate?.id };
+    expect(read).toMatchObject({ name: "read", ...within });
+    expect(events.filter(({ type }) => type === "message")).toEqual([
+      { type: "message", text: "I look.", ...within },
+      { type: "message", text: "done" },
+    ]);
+  });
+
   it("calls a callback tool, with arguments and response unchanged", async () => {
     const platform = await callbackServer((_name, given) => ({ echo: given }));
     const result = await bodyOf(

@@ -29,6 +29,7 @@ export type Instruction =
   | ({ readonly verb: "write"; readonly path: string; readonly text: string } & AsTool)
   | ({ readonly verb: "fetch"; readonly url: string } & AsTool)
   | { readonly verb: "ask"; readonly text: string }
+  | { readonly verb: "delegate"; readonly script: string; readonly steps: readonly Step[] }
   | { readonly verb: "sleep"; readonly milliseconds: number }
   | { readonly verb: "usage"; readonly inputTokens: number; readonly outputTokens: number }
   | { readonly verb: "stop"; readonly reason: StopReason }
@@ -64,6 +65,7 @@ export const usageOf: Readonly<Record<Verb, string>> = {
   write: "write PATH TEXT",
   fetch: "fetch URL",
   ask: "ask TEXT",
+  delegate: "delegate INSTRUCTION",
   env: "env",
   tools: "tools",
   attachments: "attachments",

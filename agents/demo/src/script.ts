@@ -34,6 +34,12 @@ const readers: Readonly<Record<Verb, Reader>> = {
   },
   fetch: (rest, askFirst) => ({ verb: "fetch", url: webAddress(needed(rest)), askFirst }),
   ask: (rest) => ({ verb: "ask", text: needed(rest) }),
+  delegate: (rest) => {
+    const script = unescaped(needed(rest));
+    const steps = parseScript(script);
+    if (steps.length === 0) throw new Unreadable("it has no instruction for the subagent");
+    return { verb: "delegate", script, steps };
+  },
   env: (rest) => alone(rest, { verb: "env" }),
   tools: (rest) => alone(rest, { verb: "tools" }),
   attachments: (rest) => alone(rest, { verb: "attachments" }),

@@ -59,14 +59,19 @@ export class DemoTurn {
   readonly #client: AgentContext;
   #wordsSaid = 0;
   #hasSpoken = false;
+  #said = "";
 
-  /** @param asksFirst whether permission is asked before each of the agent's own tools. */
+  /**
+   * @param asksFirst whether permission is asked before each of the agent's own tools.
+   * @param parentCall the call that began the subagent whose work this is. Default: it is the agent's own.
+   */
   constructor(
     session: DemoSession,
     prompt: readonly ContentBlock[],
     client: AgentContext,
     signal: AbortSignal,
     readonly asksFirst: boolean,
+    readonly parentCall?: string,
   ) {
     this.session = session;
     this.prompt = prompt;
@@ -81,15 +86,28 @@ export class DemoTurn {
     return { inputTokens, outputTokens: this.#wordsSaid, totalTokens: inputTokens + this.#wordsSaid };
   }
 
+  /** The part of this turn in which a subagent works. */
+  ofSubagent(parentCall: string): DemoTurn {
+    return new DemoTurn(this.session, this.prompt, this.#client, this.signal, this.asksFirst, parentCall);
+  }
+
+  /** What the subagent has said so far. */
+  get said(): string {
+    return this.#said;
+  }
+
   async update(update: SessionUpdate): Promise<void> {
-    await this.#client.notify("session/update", { sessionId: this.session.id, update });
+    const { parentCall: parentToolCallId } = this;
+    const nested = parentToolCallId === undefined ? update : { ...update, _meta: { parentToolCallId } };
+    await this.#client.notify("session/update", { sessionId: this.session.id, update: nested });
   }
 
   /** Sends exactly `text`, as one chunk. */
   async say(text: string): Promise<void> {
     this.#hasSpoken = true;
     this.#wordsSaid += wordsIn(text);
-    this.session.history.add({ kind: "message", text });
+    if (this.parentCall === undefined) this.session.history.add({ kind: "message", text });
+    else this.#said += text;
     await this.update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
   }
 

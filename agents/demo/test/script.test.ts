@@ -20,6 +20,17 @@ const understood: readonly (readonly [string, object])[] = [
   ["write a.txt", { verb: "write", path: "a.txt", text: "", askFirst: false }],
   ["fetch http://127.0.0.1:1/x", { verb: "fetch", url: "http://127.0.0.1:1/x", askFirst: false }],
   ["ask may I", { verb: "ask", text: "may I" }],
+  [
+    "delegate say hi\\nrun ls",
+    {
+      verb: "delegate",
+      script: "say hi\nrun ls",
+      steps: [
+        { verb: "say", text: "hi" },
+        { verb: "run", command: "ls", askFirst: false },
+      ],
+    },
+  ],
   ["env", { verb: "env" }],
   ["tools", { verb: "tools" }],
   ["attachments", { verb: "attachments" }],

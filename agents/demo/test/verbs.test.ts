@@ -49,6 +49,27 @@ test("say, think and an unknown verb", async () => {
   expect(response.usage).toEqual({ inputTokens: 9, outputTokens: 7, totalTokens: 16 });
 });
 
+test("what is delegated is done within its call, and isn't the agent's own text", async () => {
+  const { demo } = await play("delegate say I look.\\nread none.txt\nsay done");
+  const [call, working, said, read] = demo.updates;
+  expect(call).toMatchObject({ sessionUpdate: "tool_call", name: "delegate", status: "pending" });
+  const { toolCallId } = Object(call);
+  const within = { _meta: { parentToolCallId: toolCallId } };
+  expect(working).not.toHaveProperty("_meta");
+  expect(said).toMatchObject({ ...within, content: { text: "I look." } });
+  expect(read).toMatchObject({ ...within, sessionUpdate: "tool_call", title: "Read none.txt" });
+  expect(demo.updates.at(-2)).toMatchObject({
+    sessionUpdate: "tool_call_update",
+    toolCallId,
+    status: "completed",
+    content: [{ content: { text: "I look." } }],
+  });
+  expect(demo.updates.at(-1)).toEqual({
+    sessionUpdate: "agent_message_chunk",
+    content: { type: "text", text: "done" },
+  });
+});
+
 test("usage and stop determine the response; stop ends the script", async () => {
   const { demo, response } = await play("usage 10 20\nstop max_tokens\nsay never");
   expect(response).toEqual({

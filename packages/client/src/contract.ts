@@ -918,14 +918,17 @@ export interface components {
             /** @constant */
             type: "message";
             text: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "thought";
             text: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "message_start";
             id: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "message_delta";
@@ -939,6 +942,7 @@ export interface components {
             /** @constant */
             type: "thought_start";
             id: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "thought_delta";
@@ -964,6 +968,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "tool_output";
@@ -1026,6 +1031,7 @@ export interface components {
                 expiresAt?: string;
                 /** @constant */
                 earlierOutcome?: "unknown";
+                parentToolCallId?: string;
                 approved?: boolean;
                 action?: string;
             } & {
@@ -1060,6 +1066,7 @@ export interface components {
                 expiresAt?: string;
                 /** @constant */
                 earlierOutcome?: "unknown";
+                parentToolCallId?: string;
                 approved?: boolean;
                 action?: string;
             } & {
@@ -1106,6 +1113,7 @@ export interface components {
             name: string;
             data: unknown;
             transient?: boolean;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "file";
@@ -1114,6 +1122,7 @@ export interface components {
             path?: string;
             size?: number;
             sha256?: string;
+            parentToolCallId?: string;
         } | {
             /** @constant */
             type: "usage";
@@ -1562,6 +1571,7 @@ export interface components {
                     expiresAt?: string;
                     /** @constant */
                     earlierOutcome?: "unknown";
+                    parentToolCallId?: string;
                     approved?: boolean;
                     action?: string;
                 } & {
@@ -1690,6 +1700,7 @@ export interface components {
                     expiresAt?: string;
                     /** @constant */
                     earlierOutcome?: "unknown";
+                    parentToolCallId?: string;
                     approved?: boolean;
                     action?: string;
                 } & {
@@ -1733,6 +1744,7 @@ export interface components {
                     expiresAt?: string;
                     /** @constant */
                     earlierOutcome?: "unknown";
+                    parentToolCallId?: string;
                     approved?: boolean;
                     action?: string;
                 } & {

@@ -3,6 +3,7 @@ import type { Lifetime } from "../lifetime.js";
 import type { DemoTurn } from "../turn.js";
 import { runCommand } from "./command.js";
 import { readPath, writePath } from "./files.js";
+import type { InstructionOf } from "./instruction-of.js";
 import { callMcpTool } from "./mcp.js";
 import { beDeaf, crash, detach, fail, hang, makeNoise, sayLate } from "./misbehaviour.js";
 import { fetchUrl } from "./network.js";
@@ -27,6 +28,25 @@ async function together(steps: readonly Step[], turn: DemoTurn, lifetime: Lifeti
   const outcomes = await Promise.allSettled(steps.map((step) => perform(step, turn, lifetime)));
   const failed = outcomes.find((outcome) => outcome.status === "rejected");
   if (failed !== undefined) throw failed.reason;
+}
+
+/** A subagent follows a script of its own. What it sends names the call that began it. */
+async function delegate(
+  { script, steps }: InstructionOf<"delegate">,
+  turn: DemoTurn,
+  lifetime: Lifetime,
+): Promise<void> {
+  await turn.callTool(
+    { title: "delegate", name: "delegate", kind: "think", rawInput: { script }, ask: "never" },
+    async (toolCallId) => {
+      const own = turn.ofSubagent(toolCallId);
+      for (const step of steps) {
+        if (own.stopReason !== undefined) break;
+        await perform(step, own, lifetime);
+      }
+      return { failed: false, text: own.said };
+    },
+  );
 }
 
 function performOne(instruction: Instruction, turn: DemoTurn, lifetime: Lifetime): Promise<void> | void {
@@ -63,6 +83,8 @@ function performOne(instruction: Instruction, turn: DemoTurn, lifetime: Lifetime
       return fetchUrl(instruction, turn);
     case "ask":
       return askPermission(instruction, turn);
+    case "delegate":
+      return delegate(instruction, turn, lifetime);
     case "sleep":
       return sleep(instruction, turn);
     case "usage": {

@@ -2656,6 +2656,7 @@ class InteractionsResponseInteractionPayload(BaseModel):
     earlier_outcome: Annotated[
         Literal['unknown'] | None, Field(alias='earlierOutcome')
     ] = None
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
     approved: bool | None = None
     action: str | None = None
 
@@ -2772,6 +2773,7 @@ class MessageEvent(BaseModel):
     )
     type: Literal['message']
     text: str
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
 
 
 class ThoughtEvent(BaseModel):
@@ -2780,6 +2782,7 @@ class ThoughtEvent(BaseModel):
     )
     type: Literal['thought']
     text: str
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
 
 
 class MessageStartEvent(BaseModel):
@@ -2788,6 +2791,7 @@ class MessageStartEvent(BaseModel):
     )
     type: Literal['message_start']
     id: str
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
 
 
 class MessageDeltaEvent(BaseModel):
@@ -2813,6 +2817,7 @@ class ThoughtStartEvent(BaseModel):
     )
     type: Literal['thought_start']
     id: str
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
 
 
 class ThoughtDeltaEvent(BaseModel):
@@ -2862,6 +2867,7 @@ class ToolCallEvent(BaseModel):
     resumes: str | None = None
     locations: list[ToolCallEventLocation] | None = None
     render: ToolCallEventRender | None = None
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
 
 
 class ToolOutputEvent(BaseModel):
@@ -2970,6 +2976,7 @@ class InteractionRequestEventPayload(BaseModel):
     earlier_outcome: Annotated[
         Literal['unknown'] | None, Field(alias='earlierOutcome')
     ] = None
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
     approved: bool | None = None
     action: str | None = None
 
@@ -3032,6 +3039,7 @@ class InteractionResponseEventPayload(BaseModel):
     earlier_outcome: Annotated[
         Literal['unknown'] | None, Field(alias='earlierOutcome')
     ] = None
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
     approved: bool | None = None
     action: str | None = None
 
@@ -3118,6 +3126,7 @@ class DataEvent(BaseModel):
     name: str
     data: Any
     transient: bool | None = None
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
 
 
 class FileEvent(BaseModel):
@@ -3130,6 +3139,7 @@ class FileEvent(BaseModel):
     path: str | None = None
     size: Annotated[int | None, Field(ge=0, le=9007199254740991)] = None
     sha256: str | None = None
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
 
 
 class UsageEvent(BaseModel):
@@ -3330,6 +3340,7 @@ class InteractionRequestedMessageDataPayload(BaseModel):
     earlier_outcome: Annotated[
         Literal['unknown'] | None, Field(alias='earlierOutcome')
     ] = None
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
     approved: bool | None = None
     action: str | None = None
 
@@ -3404,6 +3415,7 @@ class InteractionExpiredMessageDataPayload(BaseModel):
     earlier_outcome: Annotated[
         Literal['unknown'] | None, Field(alias='earlierOutcome')
     ] = None
+    parent_tool_call_id: Annotated[str | None, Field(alias='parentToolCallId')] = None
     approved: bool | None = None
     action: str | None = None
 

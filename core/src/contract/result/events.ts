@@ -37,6 +37,9 @@ export const fileChangeSchema = z.strictObject({
 });
 export type FileChange = z.infer<typeof fileChangeSchema>;
 
+/** The call that began the subagent whose work this is. Absent: it is the agent's own. */
+const parentToolCallId = z.string().optional();
+
 export const interactionKindSchema = z.enum(["user_approval", "user_input", "client_tool"]);
 const interaction = { id: z.string(), kind: interactionKindSchema };
 
@@ -57,6 +60,7 @@ export const interactionPayloadSchema = z.looseObject({
   expiresAt: z.string().optional(),
   /** The same call was allowed before, and may have run: its run ended before the outcome was known. */
   earlierOutcome: z.literal("unknown").optional(),
+  parentToolCallId,
   /** In a response to a `user_approval`. */
   approved: z.boolean().optional(),
   /** In a response to a `user_input`: `accept` or `decline`. */
@@ -76,17 +80,18 @@ const settlementSchema = z.enum(["denied", "deferred", "interrupted", "unknown"]
 
 /**
  * What happens during a run. A text or thought block is either one coalesced event (`message`, `thought`)
- * or a `_start`, `_delta`…, `_end` family, never both.
+ * or a `_start`, `_delta`…, `_end` family, never both. What a subagent does is nested under the call that began it: its
+ * texts and calls have `parentToolCallId`, and what follows under their ids is the subagent's too.
  */
 export const agentEventSchema = z.discriminatedUnion("type", [
   /** One of the first events of a run in a session: the id that `POST /cancel` takes. */
   event("turn", { turnId: z.string() }),
-  event("message", { text: z.string() }),
-  event("thought", { text: z.string() }),
-  event("message_start", { id: z.string() }),
+  event("message", { text: z.string(), parentToolCallId }),
+  event("thought", { text: z.string(), parentToolCallId }),
+  event("message_start", { id: z.string(), parentToolCallId }),
   event("message_delta", { id: z.string(), delta: z.string() }),
   event("message_end", { id: z.string() }),
-  event("thought_start", { id: z.string() }),
+  event("thought_start", { id: z.string(), parentToolCallId }),
   event("thought_delta", { id: z.string(), delta: z.string() }),
   event("thought_end", { id: z.string() }),
   event("tool_call", {
@@ -97,6 +102,7 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     resumes: z.string().optional(),
     locations: z.array(fileLocationSchema).optional(),
     render: renderHintSchema.optional(),
+    parentToolCallId,
   }),
   /** A piece of what a command prints while it runs. The result has the whole output. */
   event("tool_output", { id: z.string(), delta: z.string() }),
@@ -150,7 +156,12 @@ export const agentEventSchema = z.discriminatedUnion("type", [
       }),
     ),
   }),
-  event("data", { name: z.string(), data: z.unknown(), transient: z.boolean().optional() }),
+  event("data", {
+    name: z.string(),
+    data: z.unknown(),
+    transient: z.boolean().optional(),
+    parentToolCallId,
+  }),
   event("file", {
     url: z.string(),
     mediaType: z.string(),
@@ -158,6 +169,7 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     path: z.string().optional(),
     size: z.int().nonnegative().optional(),
     sha256: z.string().optional(),
+    parentToolCallId,
   }),
   event("usage", usageSchema.shape),
   /** An MCP server of the request that could not be reached or used. */

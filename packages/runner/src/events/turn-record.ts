@@ -17,6 +17,13 @@ const frameLength = 28;
 const maxOpenBlocks = 256;
 const maxIdLength = 1_024;
 
+/** A text that comes in pieces. */
+interface OpenText {
+  readonly type: "message" | "thought";
+  readonly text: JoinedText;
+  readonly parentToolCallId?: string | undefined;
+}
+
 /**
  * Summarises the events of a turn: its text, usage and stop reason, and its events with blocks coalesced. Keeps as much
  * as a result may carry; the rest is counted, and the result says so.
@@ -25,7 +32,7 @@ export class TurnRecord {
   readonly #events: AgentEvent[] = [];
   readonly #leftOut = { events: 0, characters: 0 };
   #room: number;
-  readonly #open = new Map<string, { readonly type: "message" | "thought"; readonly text: JoinedText }>();
+  readonly #open = new Map<string, OpenText>();
   readonly #texts: string[] = [];
   usage: Usage | undefined;
   stopReason: string | undefined;
@@ -66,6 +73,8 @@ export class TurnRecord {
     else if (event.type === "tool_output") return;
     else if (isPart(event, "delta")) this.#addText(event.id, event.delta);
     else if (event.type === "message_end" || event.type === "thought_end") this.#endBlock(event.id);
+    // What a subagent says is only an event.
+    else if (event.type === "message" && event.parentToolCallId !== undefined) this.#keep(event, size);
     else if (event.type === "message") this.#addBlock({ ...event, text: this.#fitting(event.text) });
     else this.#addWhole(event, size);
   }
@@ -83,16 +92,17 @@ export class TurnRecord {
     return [...this.#open].map(([id, { type }]) => ({ type: `${type}_end` as const, id }));
   }
 
-  #startBlock({ type, id }: EventWith<{ part: "start" }>): void {
+  #startBlock({ type, id, parentToolCallId }: EventWith<{ part: "start" }>): void {
     if (this.#open.size >= maxOpenBlocks || id.length > maxIdLength)
       throw new HarnessFailed(`The agent started more than ${maxOpenBlocks} texts without ending them.`);
-    this.#open.set(id, { type: eventTraits[type].block, text: new JoinedText() });
+    this.#open.set(id, { type: eventTraits[type].block, text: new JoinedText(), parentToolCallId });
   }
 
   #addText(id: string, delta: string): void {
     const block = this.#open.get(id);
     // A stream sends thoughts as they arrive; they aren't part of the output.
-    if (block === undefined || (block.type === "thought" && !this.keepsEvents)) return;
+    const isOutput = block?.type === "message" && block.parentToolCallId === undefined;
+    if (block === undefined || !(isOutput || this.keepsEvents)) return;
     const text = this.#fitting(delta);
     if (text !== "") block.text.add(text);
   }
@@ -101,13 +111,16 @@ export class TurnRecord {
     const block = this.#open.get(id);
     if (block === undefined) return;
     this.#open.delete(id);
-    this.#addBlock({ type: block.type, text: block.text.toString() });
+    const { type, text, parentToolCallId: parent } = block;
+    const nested = parent === undefined ? {} : { parentToolCallId: parent };
+    this.#addBlock({ type, text: text.toString(), ...nested });
   }
 
   #addBlock(event: AgentEvent & { type: "message" | "thought" }): void {
     if (event.text === "" && this.#room === 0) return;
     this.#room -= Math.min(this.#room, frameLength);
-    if (event.type === "message") this.#texts.push(event.text);
+    // What a subagent says is its call's result, in the end.
+    if (event.type === "message" && event.parentToolCallId === undefined) this.#texts.push(event.text);
     if (this.keepsEvents) this.#events.push(event);
   }
 

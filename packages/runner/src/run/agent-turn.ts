@@ -14,7 +14,7 @@ import {
 import { type AgentEvent, type ContentBlock, isAbout, type Usage } from "@ambit/core/contract";
 import type { Agent, Sandbox, Turn } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { CallEvents } from "../call/reports/call-events.js";
+import { CallEvents, type NestedEvent } from "../call/reports/call-events.js";
 import { isWithoutResult } from "../call/reports/results.js";
 import { RunCalls } from "../call/run-calls.js";
 import { RunEvents } from "../events/run-events.js";
@@ -174,10 +174,17 @@ export class AgentTurn {
       this.#usage = { ...this.#usage, ...usage };
       return undefined;
     }
-    if (!isAbout(event, "call")) return this.events.push(event);
+    if (isAbout(event, "call")) {
+      const room = this.#pushAll(this.callEvents.complete(event));
+      this.deadlines.setOpenCall(this.callEvents.openCall);
+      return room;
+    }
+    return isNested(event) ? this.#pushAll(this.callEvents.nested(event)) : this.events.push(event);
+  }
+
+  #pushAll(events: readonly AgentEvent[]): Promise<void> | undefined {
     let room: Promise<void> | undefined;
-    for (const completed of this.callEvents.complete(event)) room = this.events.push(completed) ?? room;
-    this.deadlines.setOpenCall(this.callEvents.openCall);
+    for (const event of events) room = this.events.push(event) ?? room;
     return room;
   }
 
@@ -231,6 +238,10 @@ export class AgentTurn {
       release();
     }
   }
+}
+
+function isNested(event: AgentEvent): event is NestedEvent {
+  return "parentToolCallId" in event && event.parentToolCallId !== undefined;
 }
 
 /** The following steps recurse: a stack overflow in them would hide that the agent caused it. */

@@ -86,7 +86,8 @@ export const claude: Profile = {
     TaskUpdate: "other",
   },
   maxToolCallMs: 3_600_000,
-  clientCapabilities: {},
+  // What its subagents say: their texts name the call that began them.
+  clientCapabilities: { _meta: { "subagent-transcript": true } },
   reports: { reasoning: true, plans: true, usage: true },
   quirks: {
     savesBeforeAnswering: true,

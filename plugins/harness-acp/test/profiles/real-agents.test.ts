@@ -103,19 +103,29 @@ for (const profile of tested.filter(({ id }) => id === "claude"))
           });
           const events = await eventsOf(agent, turn);
           await scope.close();
-          return { questions: turn.questions, results: ofType(events, "tool_result") };
+          const calls = ofType(events, "tool_call").map(({ id, parentToolCallId }) => [id, parentToolCallId]);
+          return { questions: turn.questions, results: ofType(events, "tool_result"), calls, events };
         };
         const isOffered = () => stage.model.requests.some(({ toolNames }) => toolNames.includes("Agent"));
         await start(claude);
         expect(isOffered()).toBe(false);
 
-        const { questions, results } = await start(withSubagents);
+        const { questions, results, calls, events } = await start(withSubagents);
         expect(isOffered()).toBe(true);
         expect(questions).toMatchObject([
           { toolName: "Agent" },
           { toolName: "Bash", toolClass: "shell", input: { command: "touch made" } },
         ]);
         const [asked, command] = questions.map(({ toolCallId }) => toolCallId);
+        expect(calls).toEqual([
+          [asked, undefined],
+          [command, asked],
+        ]);
+        // What the subagent says, and then the agent.
+        expect(ofType(events, "message_start").map(({ parentToolCallId }) => parentToolCallId)).toEqual([
+          asked,
+          undefined,
+        ]);
         expect(results.map(({ id, isError = false }) => ({ id, isError }))).toEqual([
           { id: command, isError: answer === "deny" },
           { id: asked, isError: false },

@@ -20,14 +20,26 @@ const maxValueLength = 160;
 /** Milliseconds from which on it is shown how long something took. */
 const noticeableMs = 100;
 
+interface GrowingText {
+  readonly type: "message_delta" | "thought_delta";
+  readonly text: string;
+  readonly within: string;
+}
+
+interface ShownCall {
+  readonly name: string;
+  readonly begun: number;
+  /** What stands before it. */
+  readonly within: string;
+}
+
 /** A run as a readable timeline: one line per event, with its time since the start. */
 export class Timeline {
   /** Unfinished texts by block. They are shown line by line. */
-  readonly #growing = new Map<
-    string,
-    { readonly type: "message_delta" | "thought_delta"; readonly text: string }
-  >();
-  readonly #calls = new Map<string, { readonly name: string; readonly begun: number }>();
+  readonly #growing = new Map<string, GrowingText>();
+  readonly #calls = new Map<string, ShownCall>();
+  /** The subagents' texts by block: what stands before each line. */
+  readonly #nested = new Map<string, string>();
 
   /**
    * @param begun on the same clock as every later time, in milliseconds.
@@ -52,24 +64,35 @@ export class Timeline {
     const line = (label: string, text: string, color = colors.cyan) => this.#line(now, label, text, color);
     switch (event.type) {
       case "message":
-        return line("says", event.text);
+        return line("says", this.#within(event) + event.text);
       case "thought":
-        return line("thinks", event.text, colors.dim);
+        return line("thinks", this.#within(event) + event.text, colors.dim);
+      case "message_start":
+      case "thought_start":
+        if (event.parentToolCallId !== undefined) this.#nested.set(event.id, this.#within(event));
+        return "";
+      case "message_end":
+      case "thought_end":
+        this.#nested.delete(event.id);
+        return "";
       case "message_delta":
       case "thought_delta":
         return this.#grow(event, now);
-      case "tool_call":
-        this.#calls.set(event.id, { name: event.name ?? "tool", begun: now });
-        return line("calls", `${event.name ?? "tool"} ${shortened(event.input ?? {})}`, colors.yellow);
+      case "tool_call": {
+        const name = event.name ?? "tool";
+        const within = this.#within(event);
+        this.#calls.set(event.id, { name, begun: now, within });
+        return line("calls", `${within}${name} ${shortened(event.input ?? {})}`, colors.yellow);
+      }
       case "tool_output":
         return "";
       case "tool_result": {
         const failed = event.isError === true;
         const label = event.denied === true ? "denied" : failed ? "failed" : "got";
-        const { name, begun } = this.#calls.get(event.id) ?? { name: "tool", begun: now };
+        const { name, begun, within } = this.#calls.get(event.id) ?? { name: "tool", begun: now, within: "" };
         const took = now - begun < noticeableMs ? "" : ` (${duration(now - begun)})`;
         const output = label === "failed" ? withoutName(event.output, name) : event.output;
-        const text = `${name}${took}: ${shortened(output ?? "")}`;
+        const text = `${within}${name}${took}: ${shortened(output ?? "")}`;
         const changes = (event.changes ?? []).map((change) =>
           line("changes", changeLine(change), colors.green),
         );
@@ -107,10 +130,6 @@ export class Timeline {
         return line("error", `MCP server '${event.serverName}': ${event.message}`, colors.red);
       case "turn":
       case "commands":
-      case "message_start":
-      case "message_end":
-      case "thought_start":
-      case "thought_end":
       case "usage":
       case "done":
         return "";
@@ -156,25 +175,33 @@ export class Timeline {
       .join("");
   }
 
+  /** What stands before the work of a subagent: the name of the call that began it. */
+  #within({ parentToolCallId }: { readonly parentToolCallId?: string | undefined }): string {
+    if (parentToolCallId === undefined) return "";
+    return `${this.#calls.get(parentToolCallId)?.name ?? "subagent"} › `;
+  }
+
   /** Shows whole lines as they arrive. An unfinished line waits for its end or the next event. */
   #grow(event: AgentEventOf<"message_delta" | "thought_delta">, now: number): string {
     const { text } = this.#growing.get(event.id) ?? { text: "" };
+    const { type } = event;
+    const within = this.#nested.get(event.id) ?? "";
     const lines = `${text}${event.delta}`.split("\n");
-    this.#growing.set(event.id, { type: event.type, text: lines.pop() ?? "" });
-    return lines.map((whole) => this.#said(event.type, whole, now)).join("");
+    this.#growing.set(event.id, { type, text: lines.pop() ?? "", within });
+    return lines.map((whole) => this.#said({ type, text: whole, within }, now)).join("");
   }
 
   #flush(now: number): string {
     const begun = [...this.#growing.values()];
     this.#growing.clear();
-    return begun.map(({ type, text }) => this.#said(type, text, now)).join("");
+    return begun.map((text) => this.#said(text, now)).join("");
   }
 
-  #said(type: "message_delta" | "thought_delta", text: string, now: number): string {
+  #said({ type, text, within }: GrowingText, now: number): string {
     if (text === "") return "";
     return type === "message_delta"
-      ? this.#line(now, "says", text, colors.cyan)
-      : this.#line(now, "thinks", text, colors.dim);
+      ? this.#line(now, "says", within + text, colors.cyan)
+      : this.#line(now, "thinks", within + text, colors.dim);
   }
 
   #line(now: number, label: string, text: string, color: (text: string) => string): string {

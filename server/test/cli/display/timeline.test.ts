@@ -37,6 +37,28 @@ describe("Timeline", () => {
     ]);
   });
 
+  it("shows what a subagent does behind the name of the call that began it", () => {
+    const within = { parentToolCallId: "1" };
+    expect(
+      printed([
+        { type: "tool_call", id: "1", name: "Agent", input: {} },
+        { type: "message_start", id: "m", ...within },
+        { type: "message_delta", id: "m", delta: "one\ntwo" },
+        { type: "tool_call", id: "2", name: "Bash", input: {}, ...within },
+        { type: "message_end", id: "m" },
+        { type: "tool_result", id: "2", output: "ok" },
+        { type: "tool_result", id: "1", output: "two" },
+      ]),
+    ).toEqual([
+      "   0.00 s  calls    Agent {}",
+      "   0.02 s  says     Agent › one",
+      "   0.03 s  says     Agent › two",
+      "   0.03 s  calls    Agent › Bash {}",
+      "   0.05 s  got      Agent › Bash: ok",
+      "   0.06 s  got      Agent: two",
+    ]);
+  });
+
   it("shows what a call changes in one line for each file, and what the agent changed in its session", () => {
     const path = "/workspace/notes.md";
     const edit = { path, oldText: "one\ntwo\nthree\n", newText: "one\n2\n2.5\nthree\n" };

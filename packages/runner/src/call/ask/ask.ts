@@ -211,7 +211,8 @@ export class Ask {
     const isUnknown = this.#answers.isUnknown(question);
     const earlier = isUnknown ? { earlierOutcome: "unknown" as const } : {};
     if (isUnknown) this.events.warn({ path: "", message: mayHaveRun(question.name) });
-    const payload = { ...details, ...namesOf(question, id), input, ...earlier };
+    const parent = call === undefined ? {} : this.callEvents.parentOf(call.id);
+    const payload = { ...details, ...namesOf(question, id), ...parent, input, ...earlier };
     const answer = await this.#liveAnswer(id, kind, payload, waiting, withdrawn);
     if (answer === "withdrawn") {
       await this.#withdraw(id, kind);

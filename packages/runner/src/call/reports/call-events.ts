@@ -19,6 +19,11 @@ interface AnnouncedQuestion {
   readonly resumes?: string;
 }
 
+/** An event of a subagent, which its agent reports with the id of the call that began it. */
+export type NestedEvent = AgentEventOf<
+  "message" | "thought" | "message_start" | "thought_start" | "data" | "file"
+> & { readonly parentToolCallId: string };
+
 /** Milliseconds that a reported call may wait for its question or its execution. */
 const holdMs = 1_000;
 /** Milliseconds that a question waits for the agent's report of its call. */
@@ -97,7 +102,8 @@ export class CallEvents {
     this.#takeHeld(call);
     const { publicId } = this.calls.announce(call, call.isReported ? "announced" : "awaited", issued);
     const resumed = resumes === undefined ? {} : { resumes };
-    this.events.emit(this.#shown({ type: "tool_call", id: publicId, name, input, ...resumed }));
+    const shown = { type: "tool_call", id: publicId, name, input, ...resumed, ...this.parentOf(id) } as const;
+    this.events.emit(this.#shown(shown));
   }
 
   /** Passes on immediately what the agent reports of a call: it needs no question. */
@@ -110,6 +116,23 @@ export class CallEvents {
   /** The name of a reported call that has no result yet. */
   get openCall(): string | undefined {
     return this.calls.firstReported?.name;
+  }
+
+  /** The call that began the subagent which makes this one, as far as its agent has said so. */
+  parentOf(id: string): { readonly parentToolCallId?: string } {
+    const { parentId } = this.calls.find(id) ?? {};
+    return parentId === undefined ? {} : { parentToolCallId: this.publicIdOf(parentId) };
+  }
+
+  /** What a subagent says comes after the call that began it. */
+  nested(event: NestedEvent): readonly AgentEvent[] {
+    const parentToolCallId = this.publicIdOf(event.parentToolCallId);
+    return [...this.#releaseNamed(event.parentToolCallId), { ...event, parentToolCallId }];
+  }
+
+  #releaseNamed(id: string): readonly AgentEvent[] {
+    const call = this.calls.find(id);
+    return call === undefined ? [] : this.#release(call);
   }
 
   /** The id under which the caller knows a call. */
@@ -132,7 +155,8 @@ export class CallEvents {
   }
 
   #report(event: NamedCall): readonly AgentEvent[] {
-    const call = this.calls.report(event.id, event.name, event.input);
+    const { parentToolCallId: parentId } = event;
+    const call = this.calls.report(event.id, event.name, event.input, parentId);
     // It reached the runner before the agent's report of it, under an id of ours.
     this.events.observation.callRenamed(call.id, call.publicId);
     this.#early.get(call.id)?.resolve();
@@ -156,7 +180,8 @@ export class CallEvents {
         if (looksIssued(call.publicId)) return [];
     }
     this.calls.announce(call, "announced");
-    return [this.#shown({ ...event, id: call.publicId })];
+    const before = parentId === undefined ? [] : this.#releaseNamed(parentId);
+    return [...before, this.#shown({ ...event, id: call.publicId, ...this.parentOf(call.id) })];
   }
 
   #hold(call: Call, event: NamedCall): void {
@@ -170,7 +195,9 @@ export class CallEvents {
     const event = this.#takeHeld(call);
     if (event === undefined) return [];
     this.calls.announce(call, "announced");
-    return [this.#shown({ ...event, id: call.publicId })];
+    const { parentToolCallId: parentId } = event;
+    const before = parentId === undefined ? [] : this.#releaseNamed(parentId);
+    return [...before, this.#shown({ ...event, id: call.publicId, ...this.parentOf(call.id) })];
   }
 
   #takeHeld({ id }: Call): NamedCall | undefined {

@@ -44,17 +44,20 @@ export class Calls {
     return this.#calls.get(this.#aliases.get(short) ?? short);
   }
 
-  /** The agent reports a call, and again when it has more of it. @throws HarnessFailed for one too many */
-  report(agentId: string, name: string, input: unknown): Call {
+  /**
+   * The agent reports a call, and again when it has more of it.
+   * @param parentId of the call that began the subagent which makes it. Default: the agent makes it. @throws HarnessFailed for one too many
+   */
+  report(agentId: string, name: string, input: unknown, parentId?: string): Call {
     const subject: CallSubject = { name, input, origin: "agent" };
     const key = keyOf(subject);
     const reported = this.find(agentId);
     const known = this.#mayAdopt(reported) ? (this.#adopt(agentId, key, reported) ?? reported) : reported;
     if (known === undefined)
-      return this.#set({ ...newCall(shortId(agentId), agentId, subject), isReported: true });
+      return this.#set({ ...newCall(shortId(agentId), agentId, subject), isReported: true, parentId });
     // Once the runner has the call, the arguments of the call itself count.
     const isOpen = known.state.name === "pending" && !known.state.claimed;
-    return this.#set({ ...known, name, isReported: true, key: isOpen ? key : known.key });
+    return this.#set({ ...known, name, isReported: true, key: isOpen ? key : known.key, parentId });
   }
 
   /**
@@ -261,8 +264,8 @@ function shortId(id: string): string {
   return id.length <= 128 ? id : createHash("sha256").update(id).digest("base64url");
 }
 
-function namedBy({ id, publicId, name }: Call): number {
-  return id.length + publicId.length + name.length;
+function namedBy({ id, publicId, name, parentId = "" }: Call): number {
+  return id.length + publicId.length + name.length + parentId.length;
 }
 
 function sizeOfOutcome(state: CallState): number {

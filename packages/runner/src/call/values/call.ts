@@ -34,6 +34,8 @@ export interface Call extends CallSubject {
   readonly key: string;
   /** Whether the caller is owed a result: the agent reported the call, or the runner announced it. */
   readonly isReported: boolean;
+  /** The agent's id of the call that began the subagent which makes this one. Default: the agent itself makes it. */
+  readonly parentId?: string | undefined;
   readonly announcement: Announcement;
   readonly state: CallState;
 }

@@ -1,3 +1,5 @@
+import { RunCancelled } from "@ambit/core";
+import type { AgentEvent } from "@ambit/core/contract";
 import { calls, done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
 import { asks, client, given, questions, withAnswer } from "../../fakes/parked-calls.js";
@@ -67,6 +69,73 @@ describe("a question about a call", () => {
     };
     const recorded = await (await createWorld({ script })).run({ permissions: { default: "ask" } });
     expect(questions(recorded)).toMatchObject([{ payload: { toolName: "Edit", changes, locations } }]);
+  });
+});
+
+describe("what a subagent does", () => {
+  const nested: Script = async function* ({ ask, tools, signal }) {
+    yield { type: "message", text: "I ask a subagent." };
+    yield { type: "tool_call", id: "sub", name: "Agent", input: {} };
+    await ask({ toolCallId: "sub", toolName: "Agent", input: {} });
+    const within = { parentToolCallId: "sub" };
+    yield { type: "message_start", id: "m", ...within };
+    yield { type: "message_delta", id: "m", delta: "I am the subagent." };
+    yield { type: "message_end", id: "m" };
+    yield { type: "message", text: "And I send.", ...within };
+    yield { type: "tool_call", id: "agents-own", name: "send", input: given, ...within };
+    await untilAborted(signal, tools().call("send", given));
+    yield done;
+  };
+  const answers = { interactions: { waitMs: 5_000 } };
+
+  test("is nested under the call by its public id, with its question, and isn't the run's output", async () => {
+    const world = await createWorld({ script: nested });
+    const run = await world.admit({ customTools: [asks], permissions: { default: "ask" }, ...answers });
+    const events: AgentEvent[] = [];
+    for await (const record of run.records()) {
+      if (record.kind !== "event") continue;
+      const { event } = record;
+      events.push(event);
+      if (event.type !== "interaction_request") continue;
+      if (event.payload?.toolName === "Agent") run.answer(event.id, { approved: true });
+      else run.cancel(new RunCancelled("The run was cancelled.", "caller"));
+    }
+    const [parent, call] = eventsOf({ events }, "tool_call");
+    expect(parent).toMatchObject({ id: issued, name: "Agent" });
+    const parentToolCallId = parent?.id;
+    expect(parent).not.toHaveProperty("parentToolCallId");
+    expect(call).toMatchObject({ id: issued, name: "send", parentToolCallId });
+    expect(eventsOf({ events }, "message_start")).toMatchObject([{ parentToolCallId }]);
+    const [ofAgent, ofSubagent] = eventsOf({ events }, "message");
+    expect(ofAgent).not.toHaveProperty("parentToolCallId");
+    expect(ofSubagent).toMatchObject({ text: "And I send.", parentToolCallId });
+    expect(eventsOf({ events }, "interaction_request").at(-1)).toMatchObject({
+      payload: { toolName: "send", parentToolCallId },
+    });
+    expect(run.result).toMatchObject({ output: "I ask a subagent." });
+  });
+
+  test("comes after the call, also where that is held back; a result has its texts whole", async () => {
+    const script: Script = async function* () {
+      yield { type: "tool_call", id: "sub", name: "Agent", input: {} };
+      yield { type: "thought_start", id: "t", parentToolCallId: "sub" };
+      yield { type: "thought_delta", id: "t", delta: "Let me " };
+      yield { type: "thought_delta", id: "t", delta: "look." };
+      yield { type: "thought_end", id: "t" };
+      yield { type: "tool_result", id: "sub", output: "found" };
+      yield { type: "message", text: "done" };
+      yield done;
+    };
+    const world = await createWorld({ script });
+    const { result } = await world.run({ permissions: { default: "ask" } }, true);
+    expect(result.events.slice(1)).toMatchObject([
+      { type: "tool_call", id: "sub" },
+      { type: "thought", text: "Let me look.", parentToolCallId: "sub" },
+      { type: "tool_result", id: "sub" },
+      { type: "message", text: "done" },
+      { type: "done" },
+    ]);
+    expect(result.output).toBe("done");
   });
 });
 

@@ -22,6 +22,8 @@ export class ReportedCall implements ToolCallView {
   /** The locations with which it was announced; undefined until then. */
   announced: readonly FileLocation[] | undefined;
   rawInput: unknown;
+  /** The call that began the subagent which makes this one; undefined where the agent doesn't say so. */
+  parent: string | undefined;
   #content: readonly unknown[] = [];
   #rawOutput: unknown;
   /** Output of a terminal of the call (Codex, Pi), which arrives in pieces. */
@@ -66,6 +68,7 @@ export class ReportedCall implements ToolCallView {
       this[field] = text;
       set(field);
     }
+    this.parent ??= parentCallIn(update);
     const locations = locationsIn(update.locations);
     if (locations.length > 0) {
       this.locations = locations;
@@ -128,6 +131,17 @@ function hasContent(input: unknown): boolean {
 function nameInMeta(update: JsonRecord): string | undefined {
   const name = valueAt(update, "_meta", "toolName") ?? valueAt(update, "_meta", "claudeCode", "toolName");
   return typeof name === "string" ? name : undefined;
+}
+
+/** Characters of a call's id. */
+export const maxIdLength = 1_024;
+
+/** The call that began the subagent which an update is of, where agents say so: Qwen Code, Claude Code. */
+export function parentCallIn(update: JsonRecord): string | undefined {
+  const id =
+    valueAt(update, "_meta", "parentToolCallId") ?? valueAt(update, "_meta", "claudeCode", "parentToolUseId");
+  const isId = typeof id === "string" && id !== "" && id.length <= maxIdLength && id !== update.toolCallId;
+  return isId ? id : undefined;
 }
 
 /** The text of an MCP tool's result, as it is or wrapped once (Codex). */

@@ -3,7 +3,7 @@ import { type AgentEvent, HarnessFailed, type OwnTools, type PermissionQuestion 
 import type { ToolCallView, ToolIdentity } from "../../profiles/profile.js";
 import { type JsonRecord, textAt } from "../json-reading.js";
 import { nonEmpty, questionOf } from "./permission-question.js";
-import { ReportedCall } from "./reported-call.js";
+import { maxIdLength, ReportedCall } from "./reported-call.js";
 
 /** Limits on the calls of one turn that have no result yet. */
 export interface CallLimits {
@@ -14,13 +14,11 @@ export interface CallLimits {
 
 export interface ReportedCallsOptions extends CallLimits {
   readonly title: string;
-  /** @param weight about how many characters the event holds. */
-  emit(event: AgentEvent, weight: number): void;
+  /** @param weight about how many characters the event holds. @param call that it is about */
+  emit(event: AgentEvent, weight: number, call: Pick<ReportedCall, "id" | "parent">): void;
   identify(call: ToolCallView): ToolIdentity;
 }
 
-/** Characters of a call's id. */
-const maxIdLength = 1_024;
 /** How many finished calls are remembered by id, for late messages about them. */
 const maxSettled = 4_096;
 
@@ -110,7 +108,7 @@ export class ReportedCalls {
     if (call === undefined) return;
     this.#announce(call, true);
     const output = `Tool '${this.#identity(call).name}' was denied.`;
-    this.#options.emit({ type: "tool_result", id, output, isError: true, denied: true }, 0);
+    this.#options.emit({ type: "tool_result", id, output, isError: true, denied: true }, 0, call);
     this.#settle(call);
   }
 
@@ -118,7 +116,7 @@ export class ReportedCalls {
   settle(reason: string): void {
     this.release();
     for (const call of [...this.#open.values()]) {
-      this.#options.emit({ type: "tool_result", id: call.id, output: reason, isError: true }, 0);
+      this.#options.emit({ type: "tool_result", id: call.id, output: reason, isError: true }, 0, call);
       this.#settle(call);
     }
   }
@@ -147,7 +145,7 @@ export class ReportedCalls {
 
   #print(call: ReportedCall, delta: string): void {
     this.#announce(call, true);
-    this.#options.emit({ type: "tool_output", id: call.id, delta }, 0);
+    this.#options.emit({ type: "tool_output", id: call.id, delta }, 0, call);
   }
 
   #bound(): void {
@@ -169,11 +167,21 @@ export class ReportedCalls {
     const { name, server, input } = this.#identity(call);
     // A published tool always has arguments: an agent that shows none has none.
     const shown = input ?? call.rawInput ?? (server !== undefined && complete ? {} : undefined);
-    const { locations } = call;
+    const { locations, parent } = call;
     call.announced = locations;
+    const parentCall = parent === undefined ? undefined : this.#open.get(parent);
+    if (parentCall !== undefined) this.#announce(parentCall, true);
     this.#options.emit(
-      { type: "tool_call", id: call.id, name, input: shown, locations: nonEmpty(locations) },
+      {
+        type: "tool_call",
+        id: call.id,
+        name,
+        input: shown,
+        locations: nonEmpty(locations),
+        ...(parent === undefined ? {} : { parentToolCallId: parent }),
+      },
       call.weight,
+      call,
     );
   }
 
@@ -189,6 +197,7 @@ export class ReportedCalls {
         isError: failed || undefined,
       },
       call.weight,
+      call,
     );
     this.#settle(call);
   }

@@ -16,6 +16,7 @@ import {
   inputQuestion,
 } from "../calls/elicitation.js";
 import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "../calls/permission-options.js";
+import { parentCallIn } from "../calls/reported-call.js";
 import { isRecord, type JsonRecord, textAt } from "../json-reading.js";
 import { readPrompt } from "../wire/answers.js";
 import type { MessageReceiver } from "../wire/connection.js";
@@ -274,11 +275,15 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     return sessionId === this.#options.sessionId;
   }
 
-  /** A subagent's calls are shown as the turn's. What it says isn't the turn's text. */
+  /**
+   * A subagent's calls are shown as the turn's. What it says isn't the turn's text: it is shown where the agent names the call
+   * that it belongs to.
+   */
   #ofSubagent(params: JsonRecord): JsonRecord | undefined {
     const { update } = params;
     const kind = contentKind(update);
     if (kind === "call" && isRecord(update)) return named(update, params);
+    if (kind === "text" && isRecord(update) && parentCallIn(update) !== undefined) return update;
     if (kind !== undefined) this.#others.add(kind);
     return undefined;
   }

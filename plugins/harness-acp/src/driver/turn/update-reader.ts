@@ -1,5 +1,6 @@
 import type { AgentEvent, Log } from "@ambit/core/plugin";
 import type { Profile, ToolCallView, ToolIdentity } from "../../profiles/profile.js";
+import { parentCallIn } from "../calls/reported-call.js";
 import { type CallLimits, ReportedCalls } from "../calls/reported-calls.js";
 import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "../json-reading.js";
 import type { SessionState } from "../wire/session-state.js";
@@ -37,8 +38,10 @@ export class UpdateReader {
     this.tools = new ReportedCalls({
       ...options,
       title: options.profile.title,
-      emit: (event, weight) => {
-        this.#blocks.close();
+      emit: (event, weight, { id, parent }) => {
+        this.#blocks.close(parent);
+        // With its call, a subagent has ended.
+        if (event.type === "tool_result") this.#blocks.close(id);
         options.emit(event, weight);
       },
     });
@@ -64,11 +67,11 @@ export class UpdateReader {
         break;
       case "plan":
         this.#spoke = true;
-        this.#emit({ type: "data", name: "plan", data: { entries: update.entries ?? [] } }, size);
+        this.#emit({ type: "data", name: "plan", data: { entries: update.entries ?? [] } }, update, size);
         break;
       case "notice": {
         const data = { severity: update.severity, title: update.title };
-        this.#emit({ type: "data", name: "notice", data, transient: true }, size);
+        this.#emit({ type: "data", name: "notice", data, transient: true }, update, size);
         break;
       }
       case "usage_update":
@@ -107,7 +110,7 @@ export class UpdateReader {
   /** Ends the open text block and announces a call that still waits. */
   close(): void {
     this.tools.release();
-    this.#blocks.close();
+    this.#blocks.closeAll();
   }
 
   /** Newer agents send more than this driver knows: passed on unchanged, for clients that understand it. */
@@ -115,7 +118,11 @@ export class UpdateReader {
     const kind = textAt(update, "sessionUpdate");
     if (kind === undefined) return;
     this.#options.log.debug({ kind }, "the agent sent an update of unknown kind");
-    this.#emit({ type: "data", name: `acp.${kind.slice(0, 100)}`, data: update, transient: true }, size);
+    this.#emit(
+      { type: "data", name: `acp.${kind.slice(0, 100)}`, data: update, transient: true },
+      update,
+      size,
+    );
   }
 
   /** A failure that an agent reports as text and marks as a failure. */
@@ -136,26 +143,30 @@ export class UpdateReader {
       if (text === "") return;
       this.tools.release();
       this.#spoke = true;
-      if (this.#options.profile.quirks.failureMeta.length > 0)
+      const parent = parentCallIn(update);
+      if (this.#options.profile.quirks.failureMeta.length > 0 && parent === undefined)
         this.#lastText = `${this.#lastText}${text}`.slice(-300);
-      this.#blocks.add(kind, text, textAt(update, "messageId"));
+      this.#blocks.add({ kind, text, source: textAt(update, "messageId"), parent });
       return;
     }
     this.tools.release();
     const file = fileIn(content);
     if (file === undefined) return;
     this.#spoke = true;
-    this.#emit(file);
+    this.#emit(file, update);
   }
 
-  #emit(event: AgentEvent, weight?: number): void {
+  #emit(event: ContentEvent, update: JsonRecord, weight?: number): void {
+    const parent = parentCallIn(update);
     this.tools.release();
-    this.#blocks.close();
-    this.#options.emit(event, weight);
+    this.#blocks.close(parent);
+    this.#options.emit(parent === undefined ? event : { ...event, parentToolCallId: parent }, weight);
   }
 }
 
-function fileIn(content: JsonRecord): AgentEvent | undefined {
+type ContentEvent = Extract<AgentEvent, { type: "data" | "file" }>;
+
+function fileIn(content: JsonRecord): ContentEvent | undefined {
   const mediaType = textAt(content, "mimeType") ?? "application/octet-stream";
   const uri = textAt(content, "uri");
   const data = textAt(content, "data");

@@ -227,6 +227,81 @@ describe("what an agent sends after its answer", () => {
   });
 });
 
+describe("a subagent whose agent names the call that began it", () => {
+  const meta = {
+    parentToolCallId: (id: string) => ({ _meta: { parentToolCallId: id } }),
+    parentToolUseId: (id: string) => ({ _meta: { claudeCode: { parentToolUseId: id } } }),
+  };
+
+  it.each(["parentToolCallId", "parentToolUseId"] as const)(
+    "by %s says and does everything within it",
+    async (key) => {
+      const within = meta[key];
+      const delegated = { ...announced, title: "delegate" };
+      const own = (toolCallId: string, status: string) => ({
+        sessionUpdate: status === "pending" ? "tool_call" : "tool_call_update",
+        toolCallId,
+        status,
+        title: "pwd",
+      });
+      const { agent } = await agentOf([
+        async (turn) => {
+          await turn.update(chunk("I "));
+          // Its input may still come: a subagent that works already shows that it won't.
+          await turn.update({ ...delegated, status: "pending" });
+          await turn.update({ ...delegated, toolCallId: "c2" });
+          await turn.update({ ...chunk("one"), ...within("c1") });
+          await turn.update({ ...chunk("two"), ...within("c2") });
+          await turn.update({ ...chunk(" more"), ...within("c1") });
+          await turn.update(chunk("ask them."));
+          await turn.update({ ...own("sub", "pending"), ...within("c1") });
+          await turn.update(own("sub", "completed"));
+          await turn.update(resultOf("one more"));
+          await turn.update({ ...resultOf("two"), toolCallId: "c2" });
+        },
+      ]);
+      const events = await eventsOf(agent, turnOf());
+      const parents = new Map(
+        ofType(events, "message_start").map(({ id, parentToolCallId = "" }) => [id, parentToolCallId]),
+      );
+      const texts = new Map<string, string>();
+      for (const { id, delta } of ofType(events, "message_delta")) {
+        const parent = parents.get(id) ?? "none";
+        texts.set(parent, `${texts.get(parent) ?? ""}${delta}`);
+      }
+      expect(Object.fromEntries(texts)).toEqual({ "": "I ask them.", c1: "one more", c2: "two" });
+      // Each text is one, although they came at the same time.
+      expect([...parents.values()].toSorted()).toEqual(["", "", "c1", "c2"]);
+      expect(
+        ofType(events, "message_end")
+          .map(({ id }) => id)
+          .toSorted(),
+      ).toEqual([...parents.keys()].toSorted());
+      expect(ofType(events, "tool_call").map(({ id, parentToolCallId }) => [id, parentToolCallId])).toEqual([
+        ["c2", undefined],
+        ["c1", undefined],
+        ["sub", "c1"],
+      ]);
+    },
+  );
+
+  it("in a session of its own says it there too", async () => {
+    const { agent } = await agentOf([
+      async (turn) => {
+        await turn.update(announced);
+        const update = { ...chunk("I am"), ...meta.parentToolCallId("c1") };
+        const params = { sessionId: "sub", update };
+        await turn.line(JSON.stringify({ jsonrpc: "2.0", method: "session/update", params }));
+        await turn.update(resultOf("done"));
+      },
+    ]);
+    const turn = turnOf();
+    const events = await eventsOf(agent, turn);
+    expect(ofType(events, "message_start")).toMatchObject([{ parentToolCallId: "c1" }]);
+    expect(turn.warnings).toEqual([]);
+  });
+});
+
 describe("a subagent, in a session of its own", () => {
   const ofSubagent = (turn: FakeTurn, update: object) =>
     turn.line(
