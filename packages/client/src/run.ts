@@ -240,7 +240,8 @@ const isResult = (value: unknown): value is RunResult | FailedResult =>
 function prepared(request: RunRequest, { tools, onApproval, onInput }: Answers): RunRequest {
   const answers = tools !== undefined || onApproval !== undefined || onInput !== undefined;
   return {
-    onDisconnect: "continue",
+    // The default of a run in a session.
+    ...((request.sessionId ?? "") === "" ? { onDisconnect: "continue" as const } : {}),
     ...(answers ? { interactions: { waitMs: defaultWaitMs } } : {}),
     ...request,
     runId: request.runId ?? crypto.randomUUID(),

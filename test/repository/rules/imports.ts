@@ -6,7 +6,7 @@ const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
 const secretForms = "@ambit/secret-forms";
 /** Published for plugins: the entry points of `@ambit/core`, and agents, which are programs to be started. */
 const publicToPlugins =
-  /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(inside|probe|standard-probe|system-calls))?|backend-kit(\/(http|safe-fs|system-call-filter))?|bridge|durable\/store|egress(\/(client|credentials|dispatcher|proxy|remote))?|metrics|sql-store(\/(memory|schema|sqlite))?|workspace\/blobs|sandbox-image|agent-[\w-]+)$/;
+  /^@ambit\/(core(\/(contract|plugin))?|attacks(\/(inside|probe|standard-probe|system-calls))?|backend-kit(\/(http|safe-fs|system-call-filter))?|bridge|client(\/conversation)?|durable\/store|egress(\/(client|credentials|dispatcher|proxy|remote))?|metrics|sql-store(\/(memory|schema|sqlite))?|workspace\/blobs|sandbox-image|agent-[\w-]+)$/;
 /** What the tests of a plugin may import in addition. A dialect's read whole requests as the runner does. */
 const publicToTests =
   /^@ambit\/(testkit(\/vitest)?|model-server|daytona-loopback|docker-engine|test-cluster|otlp-receiver|test-postgres|runner|fakes\/[\w-]+)$/;

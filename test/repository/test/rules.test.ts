@@ -68,6 +68,7 @@ const cases: Case[] = [
     kept: [
       ["plugins/one/src/index.ts", `import { definePlugin } from "@ambit/core/plugin"; import "./one.js";`],
       ["plugins/one/src/profile.ts", `import agent from "@ambit/agent-demo";`],
+      ["plugins/door-one/src/index.ts", `import { Conversation } from "@ambit/client/conversation";`],
       ["plugins/one/test/one.test.ts", `import "@ambit/testkit"; import "../src/index.js"; import "vitest";`],
       ["plugins/one/test/kit.test.ts", `import "@ambit/testkit/vitest"; import "@ambit/one";`],
     ],

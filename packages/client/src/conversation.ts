@@ -1,0 +1,131 @@
+import type { InteractionAnswer, RunRequest, Schema, StreamRecord } from "./api.js";
+import type { AmbitClient } from "./client.js";
+import { AmbitError } from "./errors.js";
+import type { Run } from "./run.js";
+
+export { eventStream } from "./event-stream.js";
+
+/** What a protocol calls a chat or a thread: a session, whose newest run answers its newest message. */
+export class Conversation {
+  readonly #client: AmbitClient;
+  readonly sessionId: string;
+
+  constructor(client: AmbitClient, sessionId: string) {
+    this.#client = client;
+    this.sessionId = sessionId;
+  }
+
+  /** The newest run; undefined where the chat has none, or is another caller's. */
+  async newestRun(): Promise<Schema<"RunInfo"> | undefined> {
+    try {
+      return await this.#client.sessionRun(this.sessionId);
+    } catch (error) {
+      if (error instanceof AmbitError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Begins a run. Whoever wrote the request, its session is this one.
+   *
+   * @param runId of a new message's first run, or as `continuedRunId` names the next one. Default: a new message's.
+   */
+  begin(request: RunRequest, runId: string = crypto.randomUUID()): Run {
+    return this.#client.run({ ...request, sessionId: this.sessionId, runId }, followed);
+  }
+
+  /**
+   * Answers questions of the newest run.
+   *
+   * @returns the run, and the ids of the questions that were open: only these were asked, and still need an answer.
+   */
+  async answer(
+    answers: ReadonlyMap<string, InteractionAnswer>,
+  ): Promise<{ readonly runId: string; readonly accepted: readonly string[] } | undefined> {
+    const run = answers.size === 0 ? undefined : await this.newestRun();
+    if (run === undefined) return undefined;
+    const accepted: string[] = [];
+    for (const [id, answer] of answers) if (await this.#isAccepted(run.runId, id, answer)) accepted.push(id);
+    return { runId: run.runId, accepted };
+  }
+
+  async #isAccepted(runId: string, id: string, answer: InteractionAnswer): Promise<boolean> {
+    try {
+      await this.#client.answer(runId, id, answer);
+      return true;
+    } catch (error) {
+      if (error instanceof AmbitError && isNoQuestion.has(error.status)) return false;
+      throw error;
+    }
+  }
+
+  /**
+   * The runs of the message that is being written, from its first one to the one that goes on. Undefined while nothing goes on.
+   */
+  async live(): Promise<readonly Run[] | undefined> {
+    const newest = await this.newestRun();
+    if (newest === undefined || newest.state === "ended") return undefined;
+    return runIdsUntil(newest.runId).map((runId) => this.#client.attach(runId, followed));
+  }
+
+  /** Ends the run that goes on. False if none does. */
+  async stop(): Promise<boolean> {
+    const newest = await this.newestRun();
+    if (newest === undefined || newest.state === "ended") return false;
+    try {
+      await this.#client.cancelRun(newest.runId);
+      return true;
+    } catch (error) {
+      if (error instanceof AmbitError && error.status === 404) return false;
+      throw error;
+    }
+  }
+}
+
+/** A connection that is cut isn't taken up again: the protocol's client must see it, and has its own way to come back. */
+const followed = { reconnectTimeoutMs: 0 };
+
+/** The id names no question of the run, or one that is answered, or one whose time is over. */
+const isNoQuestion: ReadonlySet<number | undefined> = new Set([404, 409, 410]);
+
+/**
+ * The records of a run. They end with its result, failed or not.
+ *
+ * @throws AmbitError if the run was refused before it began, or can't be followed to its end
+ */
+export async function* recordsOfRun(run: Run): AsyncGenerator<StreamRecord, void, void> {
+  try {
+    for await (const event of run) yield { kind: "event", event };
+    yield { kind: "result", result: await run.result };
+  } catch (error) {
+    // With a status, the server refused to begin it.
+    if (!(error instanceof AmbitError) || error.result === undefined || error.status !== undefined)
+      throw error;
+    yield { kind: "result", result: { events: [], runId: run.id, ...error.result } };
+  }
+}
+
+/** A run that continued a message: the id of the first one, and its number. */
+const continuedId = /^(.+)\.turn-(\d{1,3})$/;
+
+function partsOf(runId: string): { readonly first: string; readonly turn: number } {
+  const [, first = runId, turn = "1"] = continuedId.exec(runId) ?? [];
+  return { first, turn: Number(turn) };
+}
+
+/** The id of the message that a run writes: of the first run that wrote to it. Pure. */
+export function messageIdOf(runId: string): string {
+  return partsOf(runId).first;
+}
+
+/** The id of the run that continues the message of a run, so that both are known as parts of it. Pure. */
+export function continuedRunId(runId: string): string {
+  const { first, turn } = partsOf(runId);
+  return `${first}.turn-${turn + 1}`;
+}
+
+/** The runs that wrote the message, up to this one. Pure. */
+function runIdsUntil(runId: string): string[] {
+  const { first, turn } = partsOf(runId);
+  return [...Array(turn).keys()].map((index) => (index === 0 ? first : `${first}.turn-${index + 1}`));
+}
