@@ -47,3 +47,4 @@ export * from "./small-pieces.js";
 export * from "./trace-context.js";
 export * from "./unless-aborted.js";
 export * from "./upstream-proxy.js";
+export * from "./valid-body.js";

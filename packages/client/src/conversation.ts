@@ -4,6 +4,7 @@ import { AmbitError } from "./errors.js";
 import type { Run } from "./run.js";
 
 export { eventStream } from "./event-stream.js";
+export { safeText } from "./safe-text.js";
 
 /** What a protocol calls a chat or a thread: a session, whose newest run answers its newest message. */
 export class Conversation {

@@ -1,5 +1,5 @@
 import type { InteractionAnswer, RunRequest } from "@ambit/client";
-import { RequestInvalid } from "@ambit/core/plugin";
+import { RequestInvalid, validBody } from "@ambit/core/plugin";
 import { z } from "zod";
 import { type AskedPart, questionPrefix } from "./message.js";
 
@@ -69,7 +69,7 @@ const assistantSchema = z.looseObject({ id, parts: z.array(z.unknown()) });
 
 /** @throws RequestInvalid */
 export function readBody(body: unknown): ChatBody {
-  const { id: chatId, messages, ambit: request } = valid(bodySchema, body, []);
+  const { id: chatId, messages, ambit: request } = validBody(bodySchema, body);
   const last = messages.length - 1;
   const said = messages[last]?.role === "user" ? saidIn(messages[last], last) : undefined;
   const index = messages.findLastIndex(({ role }) => role === "assistant");
@@ -83,7 +83,7 @@ export function readBody(body: unknown): ChatBody {
 }
 
 function saidIn(message: unknown, index: number): Block[] {
-  const { parts } = valid(userSchema, message, ["messages", index]);
+  const { parts } = validBody(userSchema, message, ["messages", index]);
   const blocks = parts.flatMap((part): Block[] => {
     if (part.type === "text" && "text" in part) return [{ type: "text", text: String(part.text) }];
     if (part.type !== "file" || !("url" in part)) return [];
@@ -93,11 +93,13 @@ function saidIn(message: unknown, index: number): Block[] {
     return [{ type: "file", uri: url, mimeType: mediaType, ...(filename === undefined ? {} : { filename }) }];
   });
   if (blocks.some(({ type, text = "" }) => type !== "text" || text.trim() !== "")) return blocks;
-  throw new RequestInvalid([{ path: `messages[${index}].parts`, message: "have neither a text nor a file" }]);
+  throw new RequestInvalid([
+    { path: `messages[${index}].parts`, message: "have neither a text nor a file" },
+  ]);
 }
 
 function answersIn(message: unknown, index: number): ChatBody["answered"] {
-  const { id: messageId, parts } = valid(assistantSchema, message, ["messages", index]);
+  const { id: messageId, parts } = validBody(assistantSchema, message, ["messages", index]);
   const tools = parts.flatMap((part): ToolPart[] => {
     const read = toolPartSchema.safeParse(part);
     return read.success ? [read.data] : [];
@@ -133,23 +135,4 @@ function answersOf({ toolCallId, state, approval, output, errorText }: ToolPart)
     default:
       return [];
   }
-}
-
-function valid<Schema extends z.ZodType>(
-  schema: Schema,
-  value: unknown,
-  at: readonly (string | number)[],
-): z.output<Schema> {
-  const read = schema.safeParse(value);
-  if (read.success) return read.data;
-  throw new RequestInvalid(
-    read.error.issues.map(({ path, message }) => ({ path: pathText([...at, ...path]), message })),
-  );
-}
-
-function pathText(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, key) => {
-    if (typeof key === "number") return `${text}[${key}]`;
-    return text === "" ? String(key) : `${text}.${String(key)}`;
-  }, "");
 }

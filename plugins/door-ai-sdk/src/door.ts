@@ -5,6 +5,7 @@ import {
   eventStream,
   messageIdOf,
   recordsOfRun,
+  safeText,
 } from "@ambit/client/conversation";
 import { type Door, type DoorCall, NotFound, RequestInvalid } from "@ambit/core/plugin";
 import { type BrowserAnswer, type ChatBody, readBody } from "./body.js";
@@ -17,7 +18,6 @@ import {
   type MessageState,
   mapRecord,
 } from "./message.js";
-import { safeText } from "./safe-text.js";
 
 /** Serves chats of the AI SDK. @param template the request of every chat of a platform */
 export function aiSdkDoor(template: RunRequest): Door {

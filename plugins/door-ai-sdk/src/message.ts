@@ -1,6 +1,6 @@
 import type { AgentEvent, StreamRecord } from "@ambit/client";
+import { safeText } from "@ambit/client/conversation";
 import type { Chunk, FinishReason, Json, Metadata } from "./chunks.js";
-import { safeText } from "./safe-text.js";
 
 type Result = Extract<StreamRecord, { kind: "result" }>["result"];
 type EventOf<Type extends AgentEvent["type"]> = Extract<AgentEvent, { type: Type }>;

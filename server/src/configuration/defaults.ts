@@ -25,6 +25,7 @@ export const furtherPlugins: readonly string[] = [
   "@ambit/sandbox-daytona",
   "@ambit/store-postgres",
   "@ambit/blobs-s3",
+  "@ambit/door-ag-ui",
   "@ambit/door-ai-sdk",
 ];
 

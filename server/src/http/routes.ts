@@ -1,5 +1,6 @@
 import { limits, projectOf, type Registry, RequestInvalid } from "@ambit/core";
 import { type JsonObject, type RunRequestSchema, runRequestSchema } from "@ambit/core/contract";
+import { validBody } from "@ambit/core/plugin";
 import { planResponse } from "../plan-response.js";
 import { requireOperator } from "./caller/admit-caller.js";
 import { callerOptions } from "./caller/caller-options.js";
@@ -12,7 +13,6 @@ import { send } from "./response/send.js";
 import { body, failed, failedResponse, jsonResponse, reference, retryAfter } from "./route/responses.js";
 import { streaming } from "./route/route.js";
 import { runOperation } from "./route/run-operation.js";
-import { validBody } from "./route/valid-body.js";
 import { type EndedResponse, killRequestSchema, type SubscriptionStatus } from "./route-schemas.js";
 import { handleRun } from "./run-route.js";
 import { callersProjects } from "./runs/projects.js";

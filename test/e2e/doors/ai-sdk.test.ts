@@ -11,7 +11,7 @@ import {
 import { execa } from "execa";
 import { beforeAll, describe, expect, it } from "vitest";
 import { bodyOf, repository, type Server, startServer } from "../support/ambit.js";
-import { aiSdkDoor } from "../support/configurations.js";
+import { chatDoors } from "../support/configurations.js";
 import { NodeChat, type Sent, shown, transportTo } from "./node-chat.js";
 
 /** Of two projects. */
@@ -20,7 +20,7 @@ let server: Server;
 
 beforeAll(async () => {
   const operator = randomUUID();
-  server = await startServer({ AMBIT_TOKEN: operator, DOOR_TOKENS: `${token},${foreignToken}` }, aiSdkDoor);
+  server = await startServer({ AMBIT_TOKEN: operator, DOOR_TOKENS: `${token},${foreignToken}` }, chatDoors);
   return () => void server.process.kill("SIGKILL");
 });
 

@@ -20,6 +20,6 @@ export const shortLimits = ["--config", require.resolve("./short-limits.config.j
 /** Every agent of `prewarm/agent.mjs` is started ahead. PREWARM_TARGET is the one address that they may connect to. */
 export const prewarmed = ["--config", require.resolve("./prewarm/prewarm.config.mjs")];
 /** An agent that comes with Ambit is started ahead: PREWARM_AGENTS; in containers of PREWARM_DOCKER's engine, if that is set. */
-/** Every plugin, and the door for clients of the AI SDK with a request of its own. */
-export const aiSdkDoor = ["--config", require.resolve("./ai-sdk-door.config.mjs")];
+/** Every plugin, and the doors for chats with a request of their own. */
+export const chatDoors = ["--config", require.resolve("./doors.config.mjs")];
 export const prewarmedAgents = ["--config", require.resolve("./prewarm/agents.config.mjs")];

@@ -1,4 +1,4 @@
-import type { FailedResult, RunResult } from "@ambit/client";
+import type { FailedResult, RunResult } from "./api.js";
 
 type Code = FailedResult["failure"]["code"];
 

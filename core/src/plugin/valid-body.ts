@@ -1,0 +1,15 @@
+import type { z } from "zod";
+import { knownShapeOf, readableIssues, type Validated } from "../contract/index.js";
+import { RequestInvalid } from "../errors.js";
+
+/**
+ * A body, or a part of one, by its schema.
+ * @param path of the part in its body. Default: the body itself.
+ * @throws RequestInvalid with every field that is wrong, and its fix
+ */
+export function validBody<Body>(schema: z.ZodType<Body>, body: unknown, path: Validated["path"] = []): Body {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const level = knownShapeOf(schema);
+  throw new RequestInvalid(readableIssues(parsed.error.issues, { value: body, level, path }));
+}
