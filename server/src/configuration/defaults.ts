@@ -26,6 +26,7 @@ export const furtherPlugins: readonly string[] = [
   "@ambit/store-postgres",
   "@ambit/blobs-s3",
   "@ambit/door-ai-sdk",
+  "@ambit/door-mcp",
 ];
 
 /** Plugins in whose place a default one isn't loaded, if a configuration extends the defaults: there is one store, and one place for files. */
