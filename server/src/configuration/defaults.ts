@@ -27,6 +27,7 @@ export const furtherPlugins: readonly string[] = [
   "@ambit/blobs-s3",
   "@ambit/door-ag-ui",
   "@ambit/door-ai-sdk",
+  "@ambit/door-mcp",
 ];
 
 /** Plugins in whose place a default one isn't loaded, if a configuration extends the defaults: there is one store, and one place for files. */

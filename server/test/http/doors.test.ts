@@ -60,6 +60,32 @@ describe("a door", () => {
     expect(await foreign.json()).toMatchObject({ body: { runs: [{ projectId: "mine" }] } });
   });
 
+  it("gets one caller's API by the same function each time, and another's by another", async () => {
+    const [ours, theirs] = [newToken(), newToken()];
+    const fetches: DoorCall["fetch"][] = [];
+    const door = doorThat(async ({ fetch }) => {
+      fetches.push(fetch);
+      return new Response();
+    });
+    const token = "the-operators";
+    const { post } = await serveScript(saying("hello"), {
+      token,
+      plugins: [door],
+      configuration: {
+        tokens: [
+          { token: ours.hash, project: "ours" },
+          { token: theirs.hash, project: "theirs" },
+        ],
+      },
+    });
+    const callers = [ours.token, theirs.token, token];
+    for (const caller of [...callers, ...callers])
+      await post("/odd/chats/c1", {}, { authorization: `Bearer ${caller}` });
+    expect(fetches).toHaveLength(6);
+    expect(new Set(fetches).size).toBe(3);
+    expect(fetches.slice(3).map((fetch, index) => fetch === fetches[index])).toEqual([true, true, true]);
+  });
+
   it("is answered as every route is where it refuses, breaks, or isn't there", async () => {
     const door = doorThat(async ({ json }) => {
       const [{ fails }] = [z.looseObject({ fails: z.string() }).parse(await json())];

@@ -37,7 +37,11 @@ export interface DoorCall {
   path(name: string): string;
   /** The body. @throws RequestInvalid, HttpRefusal for one that isn't JSON, or is larger than a request for a run may be */
   json(): Promise<unknown>;
-  /** Ambit's HTTP API as this caller, for `new AmbitClient({ fetch })` of `@ambit/client`. Any host name means the server itself. */
+  /**
+   * Ambit's HTTP API as this caller, for `new AmbitClient({ fetch })` of `@ambit/client`. Any host name means the server itself.
+   * It is the same function in each request of the operator, and of one tenant: a door that keeps a client's state tells by it
+   * whose state that is.
+   */
   readonly fetch: typeof fetch;
   /**
    * `page`: the caller has a token of one session, whose runs have the token's request; it brings only `sessionId`, `messages`

@@ -16,6 +16,7 @@ import type { Caller } from "../../tenants/caller.js";
  */
 export class InnerConnections {
   readonly #callers = new WeakMap<Duplex, Caller>();
+  readonly #fetches = new WeakMap<object, typeof fetch>();
   readonly #server: Server;
 
   constructor(respond: (incoming: IncomingMessage, outgoing: ServerResponse) => void) {
@@ -27,8 +28,17 @@ export class InnerConnections {
     return this.#callers.get(socket);
   }
 
-  /** The API as this caller. Rejects, and errors a body, when the connection ends early. */
+  /** The API as this caller, by the same function each time. It rejects, and errors a body, when the connection ends early. */
   fetchAs(caller: Caller): typeof fetch {
+    const identity = caller.kind === "tenant" ? caller.tenant : caller;
+    const made = this.#fetches.get(identity);
+    if (made !== undefined) return made;
+    const fetchAsCaller = this.#fetchOf(caller);
+    this.#fetches.set(identity, fetchAsCaller);
+    return fetchAsCaller;
+  }
+
+  #fetchOf(caller: Caller): typeof fetch {
     return (input, init) =>
       outsideOffers(async () => {
         const request = new Request(input, init);

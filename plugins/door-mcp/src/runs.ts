@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+import {
+  type AgentEvent,
+  AmbitClient,
+  AmbitError,
+  type InteractionAnswer,
+  type RunRequest,
+  type RunResult,
+} from "@ambit/client";
+import { type Question, questionOf } from "./questions.js";
+
+/** Who calls: what it may ask of a run, and Ambit's public API as this caller. */
+export interface Caller {
+  readonly fetch: typeof fetch;
+  /** `page`: its token has a template, and its runs bring nothing but messages. */
+  readonly kind: "platform" | "page";
+}
+
+/** Where a run's log was read to: everything before is known. */
+export interface Position {
+  readonly runId: string;
+  readonly after: number;
+}
+
+/** Why the reading of a run's log stopped. */
+export type Stop =
+  | { readonly kind: "asks"; readonly at: Position; readonly questions: readonly Question[] }
+  | {
+      readonly kind: "paused";
+      readonly at: Position;
+      readonly questions: readonly Question[];
+      readonly result: RunResult;
+    }
+  | { readonly kind: "ended"; readonly result: RunResult };
+
+/** A run's state, as a task's handle has it. */
+export type RunInfo = Awaited<ReturnType<AmbitClient["runInfo"]>>;
+
+export interface Reading {
+  /** Cancels the run. Default: none. */
+  readonly cancel?: AbortSignal;
+  readonly hear?: (event: AgentEvent) => void;
+}
+
+/** Statuses of an answer whose question is over: answered by another, withdrawn, or too late. */
+const overStatuses: ReadonlySet<number | undefined> = new Set([404, 409, 410]);
+
+/** Runs of one caller, by the public API: nothing that this caller couldn't do itself. */
+export class Runs {
+  readonly #client: AmbitClient;
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    this.#client = new AmbitClient({ fetch: caller.fetch });
+    this.#caller = caller;
+  }
+
+  /** A session keeps what a later call goes on with, so each run has one. */
+  async begin(request: RunRequest): Promise<Position> {
+    const { sessionId = randomUUID(), messages } = request;
+    const own = { sessionId, ...(messages === undefined ? {} : { messages }) };
+    const isPage = this.#caller.kind === "page";
+    const { runId } = await this.#client.start(isPage ? own : { ...request, ...own });
+    return { runId, after: 0 };
+  }
+
+  /** Reads until the run ends, pauses, or asks while its agent is held. @throws AmbitError if the run fails */
+  async read({ runId, after }: Position, { cancel, hear }: Reading = {}): Promise<Stop> {
+    let position = after;
+    const run = this.#client.attach(runId, { after, ...(cancel === undefined ? {} : { signal: cancel }) });
+    for await (const event of run) {
+      position += 1;
+      hear?.(event);
+      if (event.type !== "interaction_request" || event.payload?.expiresAt === undefined) continue;
+      const questions = await this.openQuestions(runId);
+      if (questions.length > 0) return { kind: "asks", at: { runId, after: position }, questions };
+    }
+    const result = await run.result;
+    if (result.stopReason !== "paused") return { kind: "ended", result };
+    const questions = await this.openQuestions(runId);
+    return { kind: "paused", at: { runId, after: position }, questions, result };
+  }
+
+  async openQuestions(runId: string): Promise<readonly Question[]> {
+    const questions: Question[] = [];
+    for await (const interaction of this.#client.eachInteraction({ runId, state: "open" }))
+      questions.push(questionOf(interaction));
+    return questions;
+  }
+
+  async answer(runId: string, answers: Readonly<Record<string, InteractionAnswer>>): Promise<void> {
+    for (const [id, answer] of Object.entries(answers)) {
+      try {
+        await this.#client.answer(runId, id, answer);
+      } catch (error) {
+        if (!(error instanceof AmbitError && overStatuses.has(error.status))) throw error;
+      }
+    }
+  }
+
+  async info(runId: string): Promise<RunInfo> {
+    return await this.#client.runInfo(runId);
+  }
+
+  /** False if the run had ended. @throws AmbitError `not_found` for a run that this caller doesn't have */
+  async cancel(runId: string): Promise<boolean> {
+    const { state } = await this.info(runId);
+    if (state === "ended") return false;
+    try {
+      await this.#client.cancelRun(runId);
+      return true;
+    } catch (error) {
+      if (error instanceof AmbitError && error.status === 404) return false;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,407 @@
+// needs: jail, git
+import { createHash, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { AmbitClient } from "@ambit/client";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { Client as FormerClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport as FormerTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { CallToolResultSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { execa } from "execa";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { z } from "zod";
+import { repository, type Server, startServer } from "../support/ambit.js";
+
+const require = createRequire(import.meta.url);
+const config = ["--config", require.resolve("../support/mcp-door.config.mjs")];
+const tokens = { ours: randomUUID(), theirs: randomUUID() };
+const hashOf = (token: string) => `sha256:${createHash("sha256").update(token).digest("hex")}`;
+const env = {
+  AMBIT_TOKEN: randomUUID(),
+  AMBIT_E2E_TENANTS: JSON.stringify([
+    { token: hashOf(tokens.ours), project: "ours" },
+    { token: hashOf(tokens.theirs), project: "theirs" },
+  ]),
+};
+const protocols = ["2026-07-28", "2025-11-25"] as const;
+
+let server: Server;
+beforeAll(async () => {
+  server = await startServer(env, config);
+  return () => void server.process.kill("SIGKILL");
+});
+
+type Arguments = Readonly<Record<string, unknown>>;
+type Answer = { readonly action: "accept" | "decline"; readonly content?: Record<string, boolean | string> };
+
+interface Connection {
+  /** Undefined: the client shows no forms. */
+  readonly answer?: (message: string) => Answer;
+  readonly token?: string;
+}
+
+interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly hear?: (message: string | undefined) => void;
+  /** Fields of the run's request. */
+  readonly request?: Arguments;
+}
+
+const who = { name: "test", version: "1.0.0" };
+const metaOf = ({ request }: CallOptions) =>
+  request === undefined ? {} : { _meta: { "ambit/request": request } };
+const headersOf = ({ token = tokens.ours }: Connection) => ({ authorization: `Bearer ${token}` });
+const endpoint = () => new URL(`${server.url}/mcp`);
+
+/** The official clients, one for each generation of the protocol. */
+const connect = {
+  async "2026-07-28"(connection: Connection = {}) {
+    const { answer } = connection;
+    const capabilities = answer === undefined ? {} : { elicitation: {} };
+    const client = new Client(who, { versionNegotiation: { mode: "auto" }, capabilities });
+    if (answer !== undefined)
+      client.setRequestHandler("elicitation/create", ({ params }) => answer(params.message));
+    const requestInit = { headers: headersOf(connection) };
+    await client.connect(new StreamableHTTPClientTransport(endpoint(), { requestInit }));
+    onTestFinished(() => client.close());
+    return {
+      version: client.getNegotiatedProtocolVersion(),
+      call: async (name: string, given: Arguments, options: CallOptions = {}) =>
+        await client.callTool(
+          { name, arguments: { ...given }, ...metaOf(options) },
+          {
+            ...(options.signal === undefined ? {} : { signal: options.signal }),
+            onprogress: ({ message }) => options.hear?.(message),
+          },
+        ),
+    };
+  },
+  async "2025-11-25"(connection: Connection = {}) {
+    const { client, transport } = await connectFormer(connection);
+    return {
+      version: transport.protocolVersion,
+      call: async (name: string, given: Arguments, options: CallOptions = {}) =>
+        await client.callTool({ name, arguments: { ...given }, ...metaOf(options) }, CallToolResultSchema, {
+          ...(options.signal === undefined ? {} : { signal: options.signal }),
+          onprogress: ({ message }) => options.hear?.(message),
+        }),
+    };
+  },
+};
+
+async function connectFormer(connection: Connection = {}) {
+  const { answer } = connection;
+  const client = new FormerClient(who, { capabilities: answer === undefined ? {} : { elicitation: {} } });
+  if (answer !== undefined)
+    client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params.message));
+  const transport = new FormerTransport(endpoint(), { requestInit: { headers: headersOf(connection) } });
+  await client.connect(transport);
+  onTestFinished(() => client.close());
+  return { client, transport };
+}
+
+const script = (...lines: readonly string[]) => ({ prompt: lines.join("\n") });
+const asking = { permissions: { default: "ask" }, outputs: { patch: true } };
+const api = () => new AmbitClient({ url: server.url, token: tokens.ours });
+const resultSchema = z.object({ content: z.unknown(), structuredContent: z.unknown() });
+const textOf = (result: unknown) => JSON.stringify(resultSchema.parse(result).content);
+
+describe.each(protocols)("the official client, %s", (protocol) => {
+  it("gets what the agent said and changed, with the receipt, and hears of it meanwhile", async () => {
+    const { version, call } = await connect[protocol]();
+    expect(version).toBe(protocol);
+    const heard: (string | undefined)[] = [];
+    const result = await call("run_agent", script("write notes.txt hello", "say Done."), {
+      request: { outputs: { patch: true } },
+      hear: (message) => heard.push(message),
+    });
+    expect(result).toMatchObject({
+      structuredContent: {
+        status: "completed",
+        stopReason: "end_turn",
+        output: "Done.",
+        changes: [{ change: "added", path: "notes.txt" }],
+        receipt: { sandbox: "local" },
+      },
+    });
+    expect(textOf(result)).toContain("Done.\\n\\nChanged:\\n- added notes.txt");
+    expect(heard.join("\n")).toContain("calls write: ");
+    expect(JSON.stringify([result, heard])).not.toContain("the-deployers-secret");
+  });
+
+  it.each([
+    [true, [{ change: "added", path: "notes.txt" }]],
+    [false, []],
+  ])("asks its user by a form, whose answer %s decides on the call", async (approved, changes) => {
+    const questions: string[] = [];
+    const answer = (message: string): Answer => {
+      questions.push(message);
+      return approved ? { action: "accept", content: { approved } } : { action: "decline" };
+    };
+    const { call } = await connect[protocol]({ answer });
+    const result = await call("run_agent", script("write notes.txt hello", "say Done."), { request: asking });
+    expect(result).toMatchObject({ structuredContent: { status: "completed", output: "Done.", changes } });
+    expect(questions).toEqual([expect.stringContaining("wants to call write")]);
+  });
+
+  it("names the question to a client without forms, and takes the answer by continue_run", async () => {
+    const { call } = await connect[protocol]();
+    const paused = await call("run_agent", script("write notes.txt hello", "say Done."), { request: asking });
+    expect(paused.isError).toBe(false);
+    const { runId, questions } = outcomeOf(paused);
+    expect(paused).toMatchObject({
+      structuredContent: {
+        status: "input_required",
+        questions: [{ kind: "user_approval", toolName: "write" }],
+      },
+    });
+    expect(textOf(paused)).toContain("continue_run");
+    const answers = questions.map(({ id }) => ({ id, approved: true }));
+    // The demo agent has no model that repeats the call.
+    const more = { runId, answers, ...script("write notes.txt hello", "say Done.") };
+    expect(await call("continue_run", more, { request: asking })).toMatchObject({
+      structuredContent: { status: "completed", changes: [{ change: "added", path: "notes.txt" }] },
+    });
+    expect(await call("continue_run", { runId: "absent" })).toMatchObject({
+      isError: true,
+      structuredContent: { status: "refused", error: { code: "not_found" } },
+    });
+  });
+
+  it("ends the run of a call that it cancels", async () => {
+    const { call } = await connect[protocol]();
+    const leave = new AbortController();
+    const runId = randomUUID();
+    const begun = Promise.withResolvers<void>();
+    const result = call("run_agent", script("say begun", "sleep 60000"), {
+      signal: leave.signal,
+      request: { runId },
+      hear: () => begun.resolve(),
+    });
+    await begun.promise;
+    leave.abort();
+    await expect(result).rejects.toThrow();
+    await expect
+      .poll(async () => await api().runInfo(runId), { timeout: 30_000 })
+      .toMatchObject({
+        state: "ended",
+        result: { stopReason: "cancelled" },
+      });
+    expect(await call("cancel_run", { runId })).toMatchObject({ structuredContent: { cancelled: false } });
+  });
+
+  it("reads why a run failed, was refused, or can't be asked for", async () => {
+    const { call } = await connect[protocol]();
+    expect(await call("run_agent", script("fail no luck"))).toMatchObject({
+      isError: true,
+      structuredContent: { status: "failed", error: { code: "harness_failed", retryable: false } },
+    });
+    const request = {
+      sandboxPermission: { network: "off" },
+      customTools: [{ name: "post", callRef: "post", inputSchema: { type: "object" } }],
+    };
+    const refused = await call("run_agent", script("say no"), { request });
+    expect(refused).toMatchObject({
+      isError: true,
+      structuredContent: { status: "refused", error: { code: "boundary_refused" } },
+    });
+    const [gap] = outcomeOf(refused).gaps;
+    expect(gap).toMatchObject({ capability: "network.deny", fix: expect.stringMatching(/./) });
+    expect(textOf(refused)).toContain("Fix: ");
+    expect(await call("run_agent", { promt: "say no" })).toMatchObject({
+      isError: true,
+      structuredContent: { error: { code: "request_invalid", issues: [{ path: "arguments.prompt" }, {}] } },
+    });
+  });
+
+  it("has no run of another tenant", async () => {
+    const { call } = await connect[protocol]();
+    const { runId } = outcomeOf(await call("run_agent", script("say ours")));
+    const stranger = await connect[protocol]({ token: tokens.theirs });
+    for (const name of ["continue_run", "cancel_run"])
+      expect(await stranger.call(name, { runId })).toMatchObject({
+        isError: true,
+        structuredContent: { error: { code: "not_found" } },
+      });
+    // The control: its own tenant has it.
+    expect(await call("continue_run", { runId })).toMatchObject({ structuredContent: { output: "ours" } });
+  });
+});
+
+describe("a task", () => {
+  const callAs = { ...script("write notes.txt hello", "say Done.") };
+
+  it("has the run's id, and is there for a later connection after the first was lost", async () => {
+    const { client } = await connectFormer();
+    const params = { name: "run_agent", arguments: script("sleep 500", "say Done.") };
+    const stream = client.experimental.tasks.callToolStream(params, CallToolResultSchema, { task: {} });
+    const first = await stream.next();
+    if (first.done === true || first.value.type !== "taskCreated") throw new TypeError("there is no task");
+    const { taskId } = first.value.task;
+    await client.close();
+    expect((await api().runInfo(taskId)).state).not.toBe("ended");
+    const later = await connectFormer();
+    const tasks = later.client.experimental.tasks;
+    expect(await tasks.getTaskResult(taskId, CallToolResultSchema)).toMatchObject({
+      structuredContent: { runId: taskId, output: "Done." },
+    });
+    expect(await tasks.getTask(taskId)).toMatchObject({ status: "completed" });
+    const stranger = await connectFormer({ token: tokens.theirs });
+    const { getTask, cancelTask } = stranger.client.experimental.tasks;
+    await expect(getTask.call(stranger.client.experimental.tasks, taskId)).rejects.toThrow("no task");
+    await expect(cancelTask.call(stranger.client.experimental.tasks, taskId)).rejects.toThrow("no task");
+  });
+
+  it("asks its user while its client waits for the result", async () => {
+    const { client } = await connectFormer({
+      answer: () => ({ action: "accept", content: { approved: true } }),
+    });
+    const params = { name: "run_agent", arguments: callAs, _meta: { "ambit/request": asking } };
+    const seen: string[] = [];
+    for await (const message of client.experimental.tasks.callToolStream(params, CallToolResultSchema, {
+      task: {},
+    })) {
+      seen.push(message.type === "taskStatus" ? message.task.status : message.type);
+      if (message.type === "result")
+        expect(message.result).toMatchObject({ structuredContent: { changes: [{ path: "notes.txt" }] } });
+    }
+    expect(seen.at(0)).toBe("taskCreated");
+    expect(seen).toContain("input_required");
+    expect(seen.at(-1)).toBe("result");
+  });
+
+  it("ends as cancelled", async () => {
+    const { client } = await connectFormer();
+    const { tasks } = client.experimental;
+    const params = { name: "run_agent", arguments: script("sleep 60000") };
+    const stream = tasks.callToolStream(params, CallToolResultSchema, { task: {} });
+    const first = await stream.next();
+    if (first.done === true || first.value.type !== "taskCreated") throw new TypeError("there is no task");
+    const { taskId } = first.value.task;
+    expect(await tasks.cancelTask(taskId)).toMatchObject({ status: "cancelled" });
+    await expect
+      .poll(async () => (await tasks.getTask(taskId)).status, { timeout: 30_000 })
+      .toBe("cancelled");
+    await expect(tasks.cancelTask(taskId)).rejects.toThrow("ended already");
+  });
+
+  it("is there after a restart of the server", async () => {
+    const first = await startServer(env, config);
+    onTestFinished(() => void first.process.kill("SIGKILL"));
+    const usual = server;
+    server = first;
+    const { client } = await connectFormer();
+    const params = { name: "run_agent", arguments: script("say kept") };
+    const stream = client.experimental.tasks.callToolStream(params, CallToolResultSchema, { task: {} });
+    const created = await stream.next();
+    if (created.done === true || created.value.type !== "taskCreated")
+      throw new TypeError("there is no task");
+    const { taskId } = created.value.task;
+    await expect.poll(async () => (await api().runInfo(taskId)).state).toBe("ended");
+    first.process.kill("SIGKILL");
+    await once(first.process, "close");
+    server = usual;
+    const later = await connectFormer();
+    expect(await later.client.experimental.tasks.getTaskResult(taskId, CallToolResultSchema)).toMatchObject({
+      structuredContent: { output: "kept" },
+    });
+  });
+});
+
+describe("a session of the 2025 protocols", () => {
+  it("serves only the tenant that opened it", async () => {
+    const { transport } = await connectFormer();
+    const post = async (token: string) =>
+      await fetch(endpoint(), {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${token}`,
+          accept: "application/json, text/event-stream",
+          "content-type": "application/json",
+          "mcp-session-id": transport.sessionId ?? "",
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/list" }),
+      });
+    expect((await post(tokens.theirs)).status).toBe(404);
+    expect((await post("none")).status).toBe(401);
+    // The control: its own tenant's token.
+    expect((await post(tokens.ours)).status).toBe(200);
+  });
+});
+
+describe("an agent", () => {
+  it("calls another one through the door, to its result", async () => {
+    const inner = JSON.stringify({ prompt: "say the inner one" });
+    const run = api().run({
+      harness: "demo",
+      permissions: { default: "allow" },
+      mcpServers: [
+        {
+          name: "others",
+          connection: {
+            type: "http",
+            url: `${server.url}/mcp`,
+            credentials: [
+              { binding: { kind: "header", name: "Authorization" }, value: `Bearer ${tokens.ours}` },
+            ],
+          },
+        },
+      ],
+      messages: [{ role: "user", content: `call run_agent ${inner}` }],
+    });
+    const outputs: unknown[] = [];
+    for await (const event of run) if (event.type === "tool_result") outputs.push(event.output);
+    expect(JSON.stringify(outputs)).toContain("the inner one");
+  });
+});
+
+describe("the program of docs/doors/mcp.md", () => {
+  const file = "examples/door-mcp/main.ts";
+
+  it("is on the page, and asks its user in a terminal", async () => {
+    const page = await readFile(join(repository, "docs/doors/mcp.md"), "utf8");
+    const program = await readFile(join(repository, file), "utf8");
+    expect(page).toContain(program);
+    expect(program.split("\n").length).toBeLessThanOrEqual(41);
+    const child = execa(process.execPath, [file, "run echo please", "say Done."], {
+      cwd: repository,
+      env: { AMBIT_URL: server.url, AMBIT_TOKEN: tokens.ours },
+    });
+    child.stdout.on("data", (said) => {
+      if (String(said).includes("Allow it?")) child.stdin.end("y\n");
+    });
+    const { stdout, stderr } = await child;
+    expect(stderr).toContain("… calls run: echo please");
+    expect(stdout).toContain("Done.\n\n(run ");
+  });
+});
+
+describe("a client on standard input and output", () => {
+  it("runs an agent, without a server", async () => {
+    const program = join(repository, "server/bin/ambit.mjs");
+    const client = new Client(who, { versionNegotiation: { mode: "auto" } });
+    const args = [program, ...config, "door", "mcp", "--agent", "demo"];
+    const transport = new StdioClientTransport({ command: process.execPath, args, stderr: "pipe" });
+    await client.connect(transport);
+    expect(await client.callTool({ name: "run_agent", arguments: script("say hello") })).toMatchObject({
+      structuredContent: { status: "completed", output: "hello" },
+    });
+    await client.close();
+  });
+});
+
+const outcomeSchema = z.object({
+  runId: z.string().default(""),
+  questions: z.array(z.object({ id: z.string() })).default([]),
+  error: z.object({ gaps: z.array(z.unknown()) }).optional(),
+});
+
+/** What a test goes on with. */
+function outcomeOf(result: unknown) {
+  const { structuredContent } = resultSchema.parse(result);
+  const { runId, questions, error } = outcomeSchema.parse(structuredContent);
+  return { runId, questions, gaps: error?.gaps ?? [] };
+}
