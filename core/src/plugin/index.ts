@@ -45,6 +45,7 @@ export * from "./read-text.js";
 export * from "./scope.js";
 export * from "./small-pieces.js";
 export * from "./trace-context.js";
+export * from "./turn-for-one.js";
 export * from "./unless-aborted.js";
 export * from "./upstream-proxy.js";
 export * from "./valid-body.js";

@@ -1,5 +1,6 @@
 import { StringDecoder } from "node:string_decoder";
 import { SmallPieces } from "./small-pieces.js";
+import { turnForText } from "./turn-for-one.js";
 
 export interface TextRead {
   readonly text: string;
@@ -8,7 +9,7 @@ export interface TextRead {
 }
 
 /**
- * An input as UTF-8 text.
+ * An input as UTF-8 text. A large one is returned in a turn of the event loop of its own, since it is parsed next.
  *
  * @param source null for an empty one, as the body of a request may be
  * @param maxBytes of it, at most
@@ -24,6 +25,7 @@ export async function readText(
     room -= piece.length;
     if (room < 0) break;
   }
+  await turnForText(maxBytes - room);
   return { text: text.take(), isWhole: room >= 0 };
 }
 

@@ -348,7 +348,7 @@ export class RecordedRuns {
 
   /** What another replica could take at any moment isn't begun. @throws StoreFailed */
   async #requireLease(signal?: AbortSignal): Promise<void> {
-    if (this.lease.isCurrent) return;
+    if (!this.options.isShared || this.lease.isCurrent) return;
     const late = AbortSignal.timeout(this.options.settings.retryTimeoutMs);
     await this.lease
       .confirmed(signal === undefined ? late : AbortSignal.any([late, signal]))

@@ -7,4 +7,3 @@ export * from "./operator-policy.js";
 export * from "./replacements.js";
 export * from "./stream-replacer.js";
 export * from "./target.js";
-export * from "./turn-for-one.js";

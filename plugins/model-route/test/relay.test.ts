@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { Replacements, StreamReplacer } from "@ambit/egress";
+import { stepsByTurn } from "@ambit/fakes/turns";
 import { expect, it } from "vitest";
 import { relay } from "../src/response/relay.js";
 
@@ -16,24 +16,18 @@ async function readWhole(stream: ReadableStream<Uint8Array>): Promise<void> {
 }
 
 it("reads one piece in each turn of the event loop, however many answers arrive at once", async () => {
-  let turn = 0;
-  const isOver = new AbortController();
-  const counting = (async () => {
-    for (; !isOver.signal.aborted; turn += 1) await nextTurn();
-  })();
-  const readIn = new Map<number, number>();
   const ends: unknown[] = [];
-  const relayed = Array.from({ length: answers }, () =>
-    relay(answer(), {
-      replacer: new StreamReplacer(new Replacements([credential])),
-      signal: new AbortController().signal,
-      onBytes: () => readIn.set(turn, (readIn.get(turn) ?? 0) + 1),
-      onEnd: (how) => ends.push(how),
-    }),
-  );
-  await Promise.all(relayed.map(readWhole));
-  isOver.abort();
-  await counting;
+  const reads = await stepsByTurn((step) => {
+    const relayed = Array.from({ length: answers }, () =>
+      relay(answer(), {
+        replacer: new StreamReplacer(new Replacements([credential])),
+        signal: new AbortController().signal,
+        onBytes: step,
+        onEnd: (how) => ends.push(how),
+      }),
+    );
+    return Promise.all(relayed.map(readWhole));
+  });
   expect(ends).toEqual(Array.from({ length: answers }, () => "whole"));
-  expect([...readIn.values()]).toEqual(Array.from({ length: answers * pieces }, () => 1));
+  expect(reads).toEqual(Array.from({ length: answers * pieces }, () => 1));
 });

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { JsonTooLarge, parseBoundedJson } from "@ambit/core/contract";
-import { KeptText } from "@ambit/core/plugin";
+import { KeptText, turnForText } from "@ambit/core/plugin";
 import { malformed } from "../parse-json.js";
 import { HttpRefusal } from "./response/refusal.js";
 
@@ -54,6 +54,7 @@ export class Bodies {
     if (Number(incoming.headers["content-length"] ?? 0) > limitBytes) throw tooLarge(limitBytes);
     const text = await this.#read(incoming, limitBytes);
     if (!/\S/.test(text)) return {};
+    await turnForText(text.length);
     this.requireMemory(text.length * parsedFactor);
     try {
       return parseBoundedJson(text, { ...jsonLimits, maxLength: limitBytes });

@@ -3,6 +3,7 @@ import { Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { stepsByTurn } from "@ambit/fakes/turns";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Bodies } from "../../src/http/body.js";
 import { saying } from "../support/scripted-agent.js";
@@ -83,6 +84,20 @@ it("a body of single bytes takes no more memory than its bytes", async () => {
   incoming.push("{}");
   incoming.push(null);
   expect(await value).toEqual({});
+});
+
+it("large bodies are parsed one in each turn of the event loop, however many arrive", async () => {
+  const parsed = await stepsByTurn((step) => {
+    const bodies = new Bodies({ atOnce: 10, totalBytes: 1e9, bodyMs: 600_000 }, step);
+    const values = Array.from({ length: 8 }, () => {
+      const incoming = new IncomingMessage(new Socket());
+      incoming.push(JSON.stringify("x".repeat(100_000)));
+      incoming.push(null);
+      return bodies.json(incoming, 1e9);
+    });
+    return Promise.all(values);
+  });
+  expect(parsed).toEqual(Array.from({ length: 8 }, () => 1));
 });
 
 describe("bodies over the limit of simultaneous ones", () => {

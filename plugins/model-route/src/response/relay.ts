@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
-import { type StreamReplacer, turnForOne } from "@ambit/egress";
+import { turnForOne } from "@ambit/core/plugin";
+import type { StreamReplacer } from "@ambit/egress";
 
 export interface RelayOptions {
   /** Replaces a credential that the response repeats. */

@@ -5,10 +5,13 @@ export function answerSignal(response: ServerResponse, timeoutMs: number): Abort
   return AbortSignal.any([leftSignal(response), AbortSignal.timeout(timeoutMs)]);
 }
 
-/** Aborts when the caller's connection has closed. */
+/** Aborts when the caller's connection has closed before it got the whole response. */
 export function leftSignal(response: ServerResponse): AbortSignal {
   const left = new AbortController();
-  if (response.destroyed) left.abort();
-  else response.once("close", () => left.abort());
+  const leave = () => {
+    if (!response.writableFinished) left.abort();
+  };
+  if (response.destroyed) leave();
+  else response.once("close", leave);
   return left.signal;
 }

@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import { createServer, type Server as Listener, type Socket } from "node:net";
 import { Duplex } from "node:stream";
-import { turnForOne } from "../../turn-for-one.js";
+import { turnForOne } from "@ambit/core/plugin";
 
 /** Line ends that are read in one step: HTTP's parser handles a chunk, or a line of a header, for each. */
 const maxLines = 128;

@@ -1,5 +1,5 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
-import { LineSplitter } from "@ambit/core/plugin";
+import { LineSplitter, turnForText } from "@ambit/core/plugin";
 import type { JsonRecord } from "../json-reading.js";
 import { AgentMessageRefused, type MessageIntake, type Taken } from "./message-intake.js";
 
@@ -121,6 +121,9 @@ function incoming(
           held.hold(lines.openCharacters);
           for (const line of complete) {
             if (line.trim() === "") continue;
+            const turn = turnForText(line.length);
+            if (turn !== undefined) await turn;
+            if (refused !== undefined) return;
             const { line: read, taken } = take(line);
             if (deliver(read, taken, controller)) delivered = true;
           }

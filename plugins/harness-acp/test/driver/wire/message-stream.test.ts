@@ -1,16 +1,20 @@
 import { SingleBytes } from "@ambit/fakes/single-bytes";
+import { stepsByTurn } from "@ambit/fakes/turns";
 import { expect, it } from "vitest";
 import { MessageIntake } from "../../../src/driver/wire/message-intake.js";
 import { messageStream } from "../../../src/driver/wire/message-stream.js";
 
-/** What arrives of an agent that prints these pieces. */
-async function arrived(pieces: AsyncIterable<Uint8Array>) {
+/** What arrives of an agent that prints these pieces. @param tap called with each message. */
+async function arrived(pieces: AsyncIterable<Uint8Array>, tap: () => void = () => {}) {
   const noise: string[] = [];
   const { readable } = messageStream({
     stdin: new WritableStream(),
     stdout: ReadableStream.from(pieces),
     intake: new MessageIntake({ messageCharacters: 1e7, messageValues: 1_000, heldCharacters: 1e7 }),
-    tap: () => false,
+    tap: () => {
+      tap();
+      return false;
+    },
     room: () => undefined,
     onNoise: (line) => void noise.push(line),
   });
@@ -35,4 +39,15 @@ it("a line that comes in single bytes takes no more memory than its bytes", asyn
   const { noise } = await arrived(input.read());
   expect(noise.map(({ length }) => length)).toEqual([input.count]);
   expect(input.perByte).toBeLessThan(8);
+});
+
+it("large messages are parsed one in each turn of the event loop, however many agents send them", async () => {
+  const printed = Buffer.from(`${JSON.stringify(notification("x".repeat(100_000)))}\n`.repeat(2));
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    yield printed;
+  }
+  const parsed = await stepsByTurn((step) =>
+    Promise.all(Array.from({ length: 4 }, () => arrived(pieces(), step))),
+  );
+  expect(parsed).toEqual(Array.from({ length: 8 }, () => 1));
 });
