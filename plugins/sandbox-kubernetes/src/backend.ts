@@ -27,7 +27,7 @@ import type { Lookup } from "@ambit/egress/proxy";
 import { claims, exempt, gateGaps } from "./claims.js";
 import type { KubernetesConfig } from "./config.js";
 import type { ClusterAccess } from "./open/access.js";
-import type { PodOverrides } from "./open/overrides.js";
+import type { PodOverrides } from "./open/prepared-pod.js";
 import type { Trouble } from "./pod/status.js";
 
 /** Sandboxes in pods of a Kubernetes cluster. */
@@ -90,7 +90,7 @@ export class KubernetesSandbox implements SandboxBackend {
     this.#supply.reapInBackground();
     const [{ probeCluster }, { fixFor }] = await Promise.all([
       import("./probe.js"),
-      import("./api/failure.js"),
+      import("./api/server.js"),
     ]);
     const seen: { trouble?: Trouble | undefined } = {};
     try {
@@ -136,7 +136,7 @@ export class KubernetesSandbox implements SandboxBackend {
   }
 
   async *#leftovers() {
-    const { leftoversIn } = await import("./lifetime/leftovers.js");
+    const { leftoversIn } = await import("./lifetime.js");
     yield* leftoversIn((await this.#access()).cluster, this.#config);
   }
 }

@@ -10,8 +10,8 @@ import {
   type Scope,
 } from "@ambit/core/plugin";
 import { z } from "zod";
-import { fixFor } from "./api/failure.js";
-import type { PodOverrides } from "./open/overrides.js";
+import { fixFor } from "./api/server.js";
+import type { PodOverrides } from "./open/prepared-pod.js";
 
 export type OpenPod = (spec: SandboxSpec, scope: Scope, options: PodOverrides) => Promise<RemoteSandbox>;
 

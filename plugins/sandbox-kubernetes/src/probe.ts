@@ -3,15 +3,13 @@ import { type DialTarget, NotProven, probeSpec, reachedTargets, refusedByProfile
 import type { RemoteSandbox } from "@ambit/bridge";
 import { type Capability, type Finding, messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { imageStore, makeAuthority } from "@ambit/egress/credentials";
-import { fixFor } from "./api/failure.js";
+import { fixFor } from "./api/server.js";
 import { isNetwork } from "./claims.js";
 import { keptByGate, type OpenPod, whyGateFails } from "./gate-trial.js";
-import { NetworkOpen, policyFix } from "./network/network-open.js";
-import { reviewPolicies, whyNotClosed } from "./network/policies.js";
+import { NetworkOpen, policyFix, reviewPolicies, whyNotClosed } from "./network/policies.js";
 import { candidates } from "./network/targets.js";
 import type { ClusterAccess } from "./open/access.js";
-import { networkLabel } from "./pod/labels.js";
-import { daemonCapabilities } from "./pod/manifest.js";
+import { daemonCapabilities, networkLabel } from "./pod/manifest.js";
 import { deleted, PodMachine } from "./pod/pod-machine.js";
 import { userNamespaceFix } from "./pod/status.js";
 import { rightsIn } from "./rights.js";
@@ -43,15 +41,15 @@ export async function probeCluster(
   const isClosed = network === undefined || network.whyOpen === undefined;
   // A credential stays outside only if the proxy is the only way out.
   const needsClosed = (claim: Capability) => isNetwork(claim) || claim === "secrets.hidden";
-  const rest = isClosed ? claims : claims.filter((claim) => !needsClosed(claim));
-  const found = await probeSandboxes(standardProbe(access, open, rest), signal);
+  const provableClaims = isClosed ? claims : claims.filter((claim) => !needsClosed(claim));
+  const findings = await probeSandboxes(standardProbe(access, open, provableClaims), signal);
   const refused = claims.flatMap((claim) =>
-    rest.includes(claim) || network?.whyOpen === undefined
+    provableClaims.includes(claim) || network?.whyOpen === undefined
       ? []
       : [{ capability: claim, proven: false as const, ...network.whyOpen }],
   );
   const tooMany = rights?.tooMany ?? [];
-  const shown = await withGate(access, open, signal, [...found, ...refused]);
+  const shown = await withGate(access, open, signal, [...findings, ...refused]);
   return shown.map((finding) =>
     finding.proven && finding.capability === "process.contained" && tooMany.length > 0
       ? { ...finding, warning: rightsWarning(tooMany) }

@@ -100,7 +100,7 @@ export async function rightsIn(
   };
   const path = "apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const { status } = await cluster.api.ask({ method: "POST", path, body: review, signal }, reviewSchema);
-  const found = reviewRights(status.resourceRules, egress);
+  const rightsReview = reviewRights(status.resourceRules, egress);
   // An authorizer that can't list its rules, such as a webhook of a cloud: what is missing isn't known.
-  return status.incomplete ? { ...found, missing: [] } : found;
+  return status.incomplete ? { ...rightsReview, missing: [] } : rightsReview;
 }

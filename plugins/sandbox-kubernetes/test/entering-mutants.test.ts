@@ -6,8 +6,7 @@ import { promisify } from "node:util";
 import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
-import { stepsProgram } from "../src/enter/program.js";
-import { enteringSteps } from "../src/enter/steps.js";
+import { enteringSteps, stepsProgram } from "../src/enter.js";
 import { inPod, noPod, unknownMachine } from "./support/user-namespace.js";
 
 const execute = promisify(execFile);

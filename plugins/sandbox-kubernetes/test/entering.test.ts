@@ -6,9 +6,8 @@ import { promisify } from "node:util";
 import { isSeccompArchitecture, seccompArchitectures } from "@ambit/attacks/system-calls";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
-import { callIn, type Step, stepsProgram } from "../src/enter/program.js";
-import type { PodShape } from "../src/enter/steps.js";
-import { enteringProgram } from "../src/enter/steps.js";
+import type { PodShape } from "../src/enter.js";
+import { callIn, enteringProgram, type Step, stepsProgram } from "../src/enter.js";
 import { inPod, noPod, unknownMachine } from "./support/user-namespace.js";
 
 const execute = promisify(execFile);

@@ -7,7 +7,7 @@ import { ownUnavailableReason } from "@ambit/test-cluster";
 import { ChangingNames, CredentialHost } from "@ambit/testkit";
 import { describeSandboxBackend } from "@ambit/testkit/vitest";
 import { afterAll, describe, it } from "vitest";
-import type { PodShape } from "../src/enter/steps.js";
+import type { PodShape } from "../src/enter.js";
 import { configSchema, KubernetesSandbox } from "../src/index.js";
 import { TestNamespace } from "./support/on-cluster.js";
 

@@ -2,9 +2,8 @@ import { labelsOf } from "@ambit/backend-kit";
 import { ownUnavailableReason } from "@ambit/test-cluster";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { configSchema, type KubernetesConfig } from "../src/config.js";
-import { leftoversIn } from "../src/lifetime/leftovers.js";
-import { Cluster } from "../src/pod/cluster.js";
-import { PodWatch } from "../src/pod/watch.js";
+import { leftoversIn } from "../src/lifetime.js";
+import { Cluster, PodWatch } from "../src/pod/cluster.js";
 import { scope, specOf, TestNamespace } from "./support/on-cluster.js";
 
 const reason = await ownUnavailableReason();

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { isSeccompArchitecture } from "@ambit/attacks/system-calls";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
-import { type Step, stepsProgram } from "../src/enter/program.js";
-import { mountingSteps, openingSteps, type PodMounts } from "../src/enter/steps.js";
+import { mountingSteps, openingSteps, type PodMounts, type Step, stepsProgram } from "../src/enter.js";
 import { inPod, noPod } from "./support/user-namespace.js";
 
 const architecture = process.arch;

@@ -29,7 +29,6 @@ import type { ConfinedSandbox } from "./confined/sandbox.js";
 import type { SessionOverrides } from "./confined/session.js";
 import type { RunnerFolder } from "./folders/runner-folder.js";
 import type { ConnectionOwners } from "./process/connection-owner.js";
-import { verificationWith } from "./verification.js";
 
 /** Sandboxes on the runner's own host: confined by bubblewrap, or not at all. */
 export class LocalSandbox implements VerifiableBackend {
@@ -63,7 +62,9 @@ export class LocalSandbox implements VerifiableBackend {
   }
 
   get verification(): Verification {
-    return verificationWith(this.#config);
+    const runnerModule = new URL("../dist/runner-module.js", import.meta.url);
+    runnerModule.searchParams.set("config", JSON.stringify(this.#config));
+    return { runnerModule };
   }
 
   touches(): readonly Domain[] {
@@ -96,7 +97,7 @@ export class LocalSandbox implements VerifiableBackend {
   }
 
   async dependsOn(): Promise<readonly string[]> {
-    const { programIdentities } = await import("./confined/launch/programs.js");
+    const { programIdentities } = await import("./confined/jail-setup.js");
     return await programIdentities();
   }
 
@@ -186,8 +187,8 @@ export class LocalSandbox implements VerifiableBackend {
         "The local sandbox can't end what a process started on Windows: run Ambit on Linux",
       );
     }
-    const { makeSessionFolder } = await import("./folders/session-folder.js");
-    const { UnconfinedSandbox } = await import("./unconfined/sandbox.js");
+    const { makeSessionFolder } = await import("./folders/runner-folder.js");
+    const { UnconfinedSandbox } = await import("./unconfined.js");
     const runner = await this.#runner();
     const folder = await makeSessionFolder(runner, spec.id);
     return new UnconfinedSandbox({ folder, runner, id: spec.id, log: spec.log });

@@ -177,7 +177,7 @@ export const mutants: readonly Mutant[] = [
     "private files of a process, and their own check",
     [
       ...openFiles,
-      { find: "function isolateTmp(one,other,mayChange){", replace: "function isolateTmp(){return;" },
+      { find: "function isolateTmp(writer,reader,mayChange){", replace: "function isolateTmp(){return;" },
     ],
     ["environment.per-tool"],
     /a process reads another's .*own folders/,

@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { SandboxFailed } from "@ambit/core/plugin";
 import WebSocket, { type ClientOptions } from "ws";
 import { z } from "zod";
-import type { ApiServer } from "./connect.js";
-import { apiErrorOf, bodyOf } from "./requests.js";
+import type { ApiServer } from "./server.js";
+import { apiErrorOf, bodyOf } from "./server.js";
 
 /** v5 tells a command that its input has ended; v4 doesn't, and nothing here depends on it. */
 const protocols = ["v5.channel.k8s.io", "v4.channel.k8s.io"];

@@ -38,14 +38,17 @@ export interface Surroundings {
 }
 
 /** What a pod may reach without a policy, as far as it can be told without asking the cluster for more rights. Pure. */
-export function candidates(surroundings: Surroundings, given: readonly DialTarget[]): readonly DialTarget[] {
+export function candidates(
+  surroundings: Surroundings,
+  configured: readonly DialTarget[],
+): readonly DialTarget[] {
   const { server, nodeAddresses, environment, resolvers, routes, routes6 } = surroundings;
   const variable = (name: string) => new RegExp(`^${name}=(.+)$`, "m").exec(environment)?.[1];
   const service = variable("KUBERNETES_SERVICE_HOST");
   const nameservers = [...resolvers.matchAll(/^nameserver\s+(\S+)/gm)].map(([, address = ""]) => address);
-  const routers = [routerIn(routes), router6In(routes6)].filter((one) => one !== undefined);
-  const found: DialTarget[] = [
-    ...given,
+  const routers = [routerIn(routes), router6In(routes6)].filter((target) => target !== undefined);
+  const targets: DialTarget[] = [
+    ...configured,
     ...[...nodeAddresses, ...routers].flatMap((host) => nodePorts.map((port) => ({ host, port }))),
     ...(service === undefined
       ? []
@@ -58,7 +61,9 @@ export function candidates(surroundings: Surroundings, given: readonly DialTarge
     ...services,
     ...metadataServices,
   ];
-  const byName = new Map(found.map((one) => [`${one.host} ${one.port} ${one.protocol ?? "tcp"}`, one]));
+  const byName = new Map(
+    targets.map((target) => [`${target.host} ${target.port} ${target.protocol ?? "tcp"}`, target]),
+  );
   return [...byName.values()];
 }
 

@@ -1,13 +1,12 @@
 import { type DialTarget, type Ownership, quietLog, type SandboxOrder } from "@ambit/backend-kit";
 import { type Log, messageOf, SandboxFailed } from "@ambit/core/plugin";
-import { asSandboxFailed } from "../api/failure.js";
+import { asSandboxFailed } from "../api/server.js";
 import type { KubernetesConfig } from "../config.js";
-import type { PodShape } from "../enter/steps.js";
-import { ReplicaLease } from "../lifetime/lease.js";
+import type { PodShape } from "../enter.js";
+import { ReplicaLease } from "../lifetime.js";
 import type { Policy } from "../network/policies.js";
-import { isSessionPolicy, policiesIn } from "../network/session-policies.js";
-import { Cluster } from "../pod/cluster.js";
-import { PodWatch } from "../pod/watch.js";
+import { isSessionPolicy, policiesIn } from "../network/policies.js";
+import { Cluster, PodWatch } from "../pod/cluster.js";
 import { PreparedPod } from "./prepared-pod.js";
 
 interface Held {
@@ -52,7 +51,7 @@ export class ClusterAccess {
   async identity(signal: AbortSignal): Promise<readonly string[]> {
     const { image, runtimeClass, namespace, nodeSelector, hostUsers, egress } = this.config;
     const [version, policies] = await Promise.all([this.cluster.version(signal), this.policies(signal)]);
-    const own = policies
+    const namespacePolicies = policies
       // Those of sessions come and go, and open nothing but the way to a gate.
       .filter((policy) => !isSessionPolicy(policy))
       .map(({ metadata }) => `${metadata.name} ${metadata.uid} ${metadata.resourceVersion}`)
@@ -62,7 +61,7 @@ export class ClusterAccess {
         this.cluster.address,
         version,
         namespace,
-        own,
+        namespacePolicies,
         image,
         runtimeClass,
         nodeSelector,

@@ -1,6 +1,20 @@
 import { dirname } from "node:path/posix";
-import { Assignment, type DialTarget, dialUntilClosed, type Prepared } from "@ambit/backend-kit";
-import { firstCommandOf, openRemoteSandbox, ownSystemOptions, type RemoteSandbox } from "@ambit/bridge";
+import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
+import {
+  Assignment,
+  type DialTarget,
+  dialUntilClosed,
+  type Ownership,
+  type Prepared,
+  type Shape,
+} from "@ambit/backend-kit";
+import {
+  type FirstCommand,
+  firstCommandOf,
+  openRemoteSandbox,
+  ownSystemOptions,
+  type RemoteSandbox,
+} from "@ambit/bridge";
 import type { Evidence, Log, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
 import {
   type CredentialBroker,
@@ -10,14 +24,22 @@ import {
 } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
 import { openRemoteEgress } from "@ambit/egress/remote";
-import { asSandboxFailed } from "../api/failure.js";
-import { NetworkOpen } from "../network/network-open.js";
+import { asSandboxFailed } from "../api/server.js";
+import type { KubernetesConfig } from "../config.js";
+import type { PodShape } from "../enter.js";
+import { NetworkOpen } from "../network/policies.js";
+import { enteringCommand, enteringProgramName, type LeaseReference, manifestOf } from "../pod/manifest.js";
 import type { PodMachine } from "../pod/pod-machine.js";
-import type { PodOverrides } from "./overrides.js";
-import { type SandboxPodOptions, type StartedSandboxPod, startSandboxPod } from "./sandbox-pod.js";
 import { SessionGate } from "./session-gate.js";
+import { notPrepared, type StartedPod, type StartOptions, startPod } from "./start-pod.js";
 
-export interface PreparePodOptions extends Omit<SandboxPodOptions, "onFailure" | "first"> {
+/** What a probe or a test has instead of the configuration. */
+export interface PodOverrides extends SandboxOverrides {
+  /** Default: the configuration's. */
+  readonly egress?: KubernetesConfig["egress"] | undefined;
+}
+
+interface PreparePodOptions extends Omit<SandboxPodOptions, "onFailure" | "first"> {
   /** Its name in folders: the session's, or a separate one. */
   readonly id: string;
   /** What a pod without a policy reaches, according to the probe. */
@@ -160,7 +182,7 @@ export class PreparedPod implements Prepared {
       const ended = await Promise.allSettled([this.#egress?.close(), this.#gate?.close(), machine.destroy()]);
       // What couldn't be deleted is the reaper's from now on.
       onEnded();
-      for (const one of ended) if (one.status === "rejected") throw one.reason;
+      for (const result of ended) if (result.status === "rejected") throw result.reason;
     };
     return await openRemoteSandbox(
       {
@@ -186,4 +208,56 @@ export class PreparedPod implements Prepared {
       { signal, defer: () => undefined },
     );
   }
+}
+
+interface SandboxPodOptions extends Omit<StartOptions, "manifest" | "first" | "created"> {
+  readonly shape: Shape;
+  readonly podShape: PodShape;
+  readonly owner: Ownership;
+  readonly lease: LeaseReference;
+  /** The bridge's, inside. */
+  readonly first: FirstCommand;
+}
+
+interface StartedSandboxPod extends Omit<StartedPod, "running" | "lines"> {
+  /** Once the running pod has been read back too. Rejects if it isn't what was asked for: nothing may run in it then. */
+  readonly evidence: Promise<Evidence>;
+}
+
+/**
+ * It says what it sees and becomes the first pipe to the guest daemon: each command takes the node some tens of milliseconds. So
+ * it also waits for the pod's first process instead of being started again, for a second or more, and the shell itself reads.
+ */
+const firstScript = `tries=0; until [ -x "$0" ]; do [ $tries -lt 100 ] || exit ${notPrepared}; tries=$((tries + 1)); sleep 0.01; done
+for file in /proc/self/uid_map /proc/sys/kernel/osrelease; do read -r line < "$file"; echo "$line"; done; exec "$@"`;
+const firstLines = 2;
+
+/** The pod of a sandbox. @throws SandboxFailed; nothing is left then */
+async function startSandboxPod(
+  options: SandboxPodOptions,
+  log: Log,
+  signal: AbortSignal,
+): Promise<StartedSandboxPod> {
+  const { config, shape, podShape, first } = options;
+  const { bridge, searchPath } = config;
+  const manifest = manifestOf(options);
+  const entering = enteringCommand(bridge.folder, first.argv, searchPath);
+  const argv = ["/bin/sh", "-c", firstScript, `${bridge.folder}/${enteringProgramName}`, ...entering];
+  const words = { argv, count: firstLines, input: first.input };
+  const { lines, running, ...started } = await startPod({ ...options, manifest, first: words }, log, signal);
+  const [userMap = "", kernel = ""] = lines;
+  const limits = manifest.spec?.containers[0]?.resources?.limits;
+  const { memoryMb, cpus } = shape.boundary.resources;
+  const evidence = running.then((pod) => ({
+    "kubernetes.pod": `${config.namespace}/${pod.metadata.name}`,
+    "kubernetes.node": pod.spec.nodeName ?? "unknown",
+    "kubernetes.shape": podShape,
+    "kubernetes.image": config.image,
+    "kubernetes.kernel": kernel,
+    "kubernetes.userMap": userMap.trim().replaceAll(/\s+/g, " "),
+    ...(config.runtimeClass === undefined ? {} : { "kubernetes.runtimeClass": config.runtimeClass }),
+    ...(memoryMb === undefined ? {} : { "kubernetes.memory": limits?.memory ?? "none" }),
+    ...(cpus === undefined ? {} : { "kubernetes.cpu": limits?.cpu ?? "none" }),
+  }));
+  return { ...started, evidence };
 }

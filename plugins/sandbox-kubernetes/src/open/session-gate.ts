@@ -11,18 +11,15 @@ import {
   type StartedRelay,
   secretBytes,
 } from "@ambit/egress/remote";
-import { asSandboxFailed } from "../api/failure.js";
+import { asSandboxFailed } from "../api/server.js";
 import type { KubernetesConfig } from "../config.js";
-import type { PodShape } from "../enter/steps.js";
-import { reviewPolicies, whyNotClosed } from "../network/policies.js";
-import { policiesIn, SessionPolicies } from "../network/session-policies.js";
-import type { Cluster } from "../pod/cluster.js";
+import type { PodShape } from "../enter.js";
+import { policiesIn, reviewPolicies, SessionPolicies, whyNotClosed } from "../network/policies.js";
+import type { Cluster, PodWatch } from "../pod/cluster.js";
 import { gateManifestOf, gatePort, gateUser } from "../pod/gate-manifest.js";
-import { shellCommand } from "../pod/holder.js";
-import { gateLabels, gateName, sandboxLabels } from "../pod/labels.js";
-import type { LeaseReference } from "../pod/placement.js";
+import type { LeaseReference } from "../pod/manifest.js";
+import { gateLabels, gateName, sandboxLabels, shellCommand } from "../pod/manifest.js";
 import type { PodMachine } from "../pod/pod-machine.js";
-import type { PodWatch } from "../pod/watch.js";
 import { type StartedPod, startPod } from "./start-pod.js";
 
 export interface SessionGateOptions {
@@ -110,7 +107,7 @@ export class SessionGate {
       this.#policies.delete(),
       this.#pod?.machine.destroy(),
     ]);
-    for (const one of ended) if (one.status === "rejected") throw one.reason;
+    for (const result of ended) if (result.status === "rejected") throw result.reason;
   }
 
   /** @returns the gate's address. */

@@ -1,11 +1,19 @@
 import type { Ownership } from "@ambit/backend-kit";
 import type { V1Pod } from "@kubernetes/client-node";
 import type { KubernetesConfig } from "../config.js";
-import type { PodShape } from "../enter/steps.js";
-import { pollSeconds, waitUntilIdle, wholeSeconds } from "./idle.js";
-import { gateLabels, gateName } from "./labels.js";
-import { type LeaseReference, metadataOf, placementOf } from "./placement.js";
-import { mebibytes, processors } from "./quantities.js";
+import type { PodShape } from "../enter.js";
+import {
+  gateLabels,
+  gateName,
+  type LeaseReference,
+  mebibytes,
+  metadataOf,
+  placementOf,
+  pollSeconds,
+  processors,
+  waitUntilIdle,
+  wholeSeconds,
+} from "./manifest.js";
 
 export const gateContainer = "gate";
 /** At which a gate listens. Its user may open no port below 1024. */

@@ -3,11 +3,10 @@ import { signalWithin } from "@ambit/backend-kit";
 import type { BinaryPipe } from "@ambit/bridge";
 import { SandboxFailed } from "@ambit/core/plugin";
 import type { ExecStream } from "../api/exec-stream.js";
-import { ApiError, asSandboxFailed, isGone } from "../api/failure.js";
+import { ApiError, asSandboxFailed, isGone } from "../api/server.js";
 import type { KubernetesConfig } from "../config.js";
 import type { Cluster } from "./cluster.js";
-import { enteringCommand } from "./holder.js";
-import { containerName } from "./manifest.js";
+import { containerName, enteringCommand } from "./manifest.js";
 import { failureOf, troubleOf } from "./status.js";
 
 /** Writes a whole file or none, also if the connection breaks in between. */

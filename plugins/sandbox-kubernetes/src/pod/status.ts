@@ -106,8 +106,8 @@ export function troubleOf(pod: Pod, image: string): Trouble | undefined {
   for (const { state } of [...initContainerStatuses, ...containerStatuses]) {
     const { terminated, waiting: waits } = state;
     if (terminated?.reason === "OOMKilled") return outOfMemory;
-    const known = waits === undefined ? undefined : waiting[waits.reason]?.(waits.message, image);
-    if (known !== undefined) return known;
+    const waitingTrouble = waits === undefined ? undefined : waiting[waits.reason]?.(waits.message, image);
+    if (waitingTrouble !== undefined) return waitingTrouble;
   }
   const disrupted = conditions.find(({ type, status: is }) => type === "DisruptionTarget" && is === "True");
   if (disrupted !== undefined)

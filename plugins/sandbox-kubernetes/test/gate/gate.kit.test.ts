@@ -6,7 +6,7 @@ import { makeAuthority } from "@ambit/egress/credentials";
 import { ownUnavailableReason } from "@ambit/test-cluster";
 import { ChangingNames, CredentialHost, type JudgeOptions, judgeCapability } from "@ambit/testkit";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { PodShape } from "../../src/enter/steps.js";
+import type { PodShape } from "../../src/enter.js";
 import { configSchema, KubernetesSandbox } from "../../src/index.js";
 import { admitsAll, gateControl } from "../support/gate-control.js";
 import { gateMutants } from "../support/gate-mutants.js";

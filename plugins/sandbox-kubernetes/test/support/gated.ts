@@ -6,7 +6,7 @@ import { runToEnd } from "@ambit/backend-kit";
 import { type NetworkRule, parseNetworkRule, type Sandbox } from "@ambit/core/plugin";
 import { makeCertificate } from "@ambit/fakes/certificate";
 import type { z } from "zod";
-import type { PodShape } from "../../src/enter/steps.js";
+import type { PodShape } from "../../src/enter.js";
 import { configSchema, KubernetesSandbox } from "../../src/index.js";
 import { Cluster } from "../../src/pod/cluster.js";
 import { gateContainer } from "../../src/pod/gate-manifest.js";

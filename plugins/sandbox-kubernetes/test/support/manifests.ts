@@ -2,7 +2,7 @@ import { probeSpec, shapeOf } from "@ambit/backend-kit";
 import type { SandboxSpec } from "@ambit/core/plugin";
 import type { V1Pod } from "@kubernetes/client-node";
 import type { z } from "zod";
-import type { PodShape } from "../../src/enter/steps.js";
+import type { PodShape } from "../../src/enter.js";
 import { configSchema } from "../../src/index.js";
 import { manifestOf } from "../../src/pod/manifest.js";
 

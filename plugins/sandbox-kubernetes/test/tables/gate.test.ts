@@ -3,10 +3,15 @@ import { describe, expect, it } from "vitest";
 import { gateGaps } from "../../src/claims.js";
 import { whyNotShown } from "../../src/gate-trial.js";
 import { configSchema } from "../../src/index.js";
-import { policySchema, reviewPolicies, whyNotClosed } from "../../src/network/policies.js";
-import { isSessionPolicy, sessionPolicies } from "../../src/network/session-policies.js";
+import {
+  isSessionPolicy,
+  policySchema,
+  reviewPolicies,
+  sessionPolicies,
+  whyNotClosed,
+} from "../../src/network/policies.js";
 import { gateManifestOf } from "../../src/pod/gate-manifest.js";
-import { gateLabels, gateName, sandboxLabels } from "../../src/pod/labels.js";
+import { gateLabels, gateName, sandboxLabels } from "../../src/pod/manifest.js";
 import { ruleOf } from "../support/gated.js";
 import { owner, podOf } from "../support/manifests.js";
 

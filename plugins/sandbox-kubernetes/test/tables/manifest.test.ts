@@ -1,8 +1,8 @@
 import { probeSpec, shapeOf } from "@ambit/backend-kit";
 import { describe, expect, it } from "vitest";
-import type { PodShape } from "../../src/enter/steps.js";
+import type { PodShape } from "../../src/enter.js";
 import { configSchema } from "../../src/index.js";
-import { mountsOf } from "../../src/pod/mounts.js";
+import { mountsOf } from "../../src/pod/manifest.js";
 import { podOf } from "../support/manifests.js";
 
 const daemonRights = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];

@@ -19,7 +19,7 @@ import {
   type ResourceLimits,
   SandboxFailed,
 } from "@ambit/core/plugin";
-import { signal } from "../process/marked-processes.js";
+import { signal } from "../process/host-processes.js";
 
 type Controller = "memory" | "pids" | "cpu";
 
@@ -288,8 +288,8 @@ async function apply(path: string, { file, value, optional }: CgroupSetting): Pr
     if (optional && codeOf(error) === "ENOENT") return false;
     throw error;
   }
-  const found = (await readFile(join(path, file), "latin1")).trim();
-  if (found !== value) throw new Error(`${file} reads ${found} instead of ${value}`);
+  const readBack = (await readFile(join(path, file), "latin1")).trim();
+  if (readBack !== value) throw new Error(`${file} reads ${readBack} instead of ${value}`);
   return true;
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync, statSync } from "node:fs";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
-import { type Mount, parseMounts } from "../process/mount-table.js";
+import { type Mount, parseMounts } from "../folders/disk.js";
 import type { WorkspaceMount } from "./launch/arguments.js";
 import { inside } from "./launch/inside.js";
 

@@ -1,9 +1,11 @@
-import { openSync } from "node:fs";
-import { readFile, realpath } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { execFile } from "node:child_process";
+import { constants, openSync } from "node:fs";
+import { access, chmod, copyFile, mkdir, readFile, realpath, rm, stat, symlink } from "node:fs/promises";
+import { basename, delimiter, join } from "node:path";
+import { promisify } from "node:util";
 import { isSeccompArchitecture, type SeccompArchitecture } from "@ambit/attacks/system-calls";
 import { compileSeccompFilter } from "@ambit/backend-kit/system-call-filter";
-import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
+import { codeOf, type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { readAuthorities, systemTrust, type TrustFiles } from "@ambit/egress/credentials";
 import { nodePreload } from "@ambit/egress/proxy";
 import type { LocalConfig } from "../config.js";
@@ -13,7 +15,125 @@ import { coveredOfProc, type Etc, makeEtc, makeTrustStore, systemEntries } from 
 import type { ShownPath, SystemEntry } from "./launch/arguments.js";
 import type { Relay } from "./launch/gate.js";
 import { inside } from "./launch/inside.js";
-import { findPrograms, inspectBubblewrap, makeFirstProgram, type Programs } from "./launch/programs.js";
+
+const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/** Absolute paths of the host programs that confine. */
+export interface Programs {
+  readonly bubblewrap: string;
+  readonly relay: Relay;
+}
+
+export async function findPrograms(): Promise<Programs> {
+  const bubblewrap = await findProgram("bwrap");
+  if (bubblewrap === undefined) {
+    throw new SandboxFailed("bubblewrap isn't installed");
+  }
+  const perl = await findProgram("perl");
+  // It runs inside, where only programs in the system's folders exist.
+  const relay: Relay =
+    perl !== undefined && /^\/(usr|bin|sbin)\//.test(await realpath(perl))
+      ? { kind: "perl", program: perl }
+      : { kind: "node", program: await realpath(process.execPath) };
+  return { bubblewrap, relay };
+}
+
+/** The host programs that confine, as files: another version, or another file in its place, has another text. */
+export async function programIdentities(): Promise<readonly string[]> {
+  const names = ["bwrap", "perl"];
+  const identities = await Promise.all(names.map(async (name) => identityOf(await findProgram(name), name)));
+  return [...identities, await identityOf(process.execPath, "node")];
+}
+
+async function identityOf(path: string | undefined, name: string): Promise<string> {
+  if (path === undefined) return `${name}: none`;
+  const { ino, size, mtimeMs, ctimeMs } = await stat(path);
+  return [name, await realpath(path), ino, size, mtimeMs, ctimeMs].join(" ");
+}
+
+async function findProgram(name: string): Promise<string | undefined> {
+  const folders = [
+    ...usual,
+    ...(process.env.PATH ?? "").split(delimiter).filter((path) => path.startsWith("/")),
+  ];
+  for (const folder of folders) {
+    const path = join(folder, name);
+    const runs = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (runs) return path;
+  }
+  return undefined;
+}
+
+const execute = promisify(execFile);
+const inspection = { cwd: "/", env: { PATH: "/usr/bin:/bin" }, timeout: 10_000 } as const;
+
+/**
+ * This host's bubblewrap, for each sandbox's evidence: its version and, as `bubblewrapWarning`, a known hole that it has
+ * here, why jails don't depend on it, and its fix.
+ *
+ * @param folder only the runner writes to it.
+ */
+export async function inspectBubblewrap(program: string, folder: string): Promise<Evidence> {
+  const { stdout } = await execute(program, ["--version"], inspection);
+  const bubblewrap = /\d[\w.+~-]*/.exec(stdout)?.[0] ?? "of an unknown version";
+  if (!(await followsLinksOfTargets(program, join(folder, "bubblewrap")))) return { bubblewrap };
+  return { bubblewrap, bubblewrapWarning: warningOf(bubblewrap) };
+}
+
+export const warningOf = (version: string) =>
+  `bubblewrap ${version} follows links out of a sandbox while it sets it up (CVE-2026-87766), which Ambit's jails avoid: install bubblewrap 0.12 or newer, or a package with the fix`;
+
+/**
+ * Tries the hole, since a package may have the fix and an old version: a mount on a path that leads through a link to
+ * `/oldroot`. The link's target is an empty folder of our own.
+ */
+async function followsLinksOfTargets(program: string, folder: string): Promise<boolean> {
+  const [shown, decoy] = [join(folder, "shown"), join(folder, "decoy")];
+  try {
+    await mkdir(shown, { recursive: true });
+    await mkdir(decoy);
+    await symlink(`/oldroot${decoy}`, join(shown, "link"));
+    const mounts = ["--bind", shown, "/shown", "--ro-bind", "/dev/null", "/shown/link/made"];
+    // There is no such program in it: it fails in any case, and what it left behind tells.
+    await execute(program, ["--unshare-user", ...mounts, "--", "/none"], inspection).catch(() => undefined);
+    return await access(join(decoy, "made")).then(
+      () => true,
+      () => false,
+    );
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The host's shell; in a jail it runs as `inside.shell`. */
+export const hostShell = "/bin/sh";
+
+/**
+ * Copies the host's shell so that every user may execute the copy and none may read it. As long as it runs, the kernel
+ * then keeps every process of the same user out of it (`/proc/<pid>/mem`, ptrace, pidfd_getfd): execve(2) makes a
+ * program that its user can't read not dumpable. A jail's first process is such a copy; its payload has the same user,
+ * and could otherwise take control of it.
+ *
+ * @throws SandboxFailed when programs can't be executed from this folder.
+ */
+async function makeFirstProgram(folder: string): Promise<string> {
+  const copy = join(folder, "sh");
+  await copyFile(await realpath(hostShell), copy);
+  await chmod(copy, 0o111);
+  try {
+    await promisify(execFile)(copy, ["-c", ":"], { cwd: "/", env: {} });
+  } catch (error) {
+    if (codeOf(error) !== "EACCES") throw error;
+    throw new SandboxFailed(
+      "Programs can't be started from sandbox-local's dataFolder: set it to a folder of a file system that is mounted without noexec",
+      { cause: error },
+    );
+  }
+  return copy;
+}
 
 /** What all jails of one runner share. */
 export interface JailSetup {

@@ -13,21 +13,20 @@ import { type EgressChecks, type Lookup, openSessionProxy } from "@ambit/egress/
 import { z } from "zod";
 import { makeSessionGroups, type SessionGroups } from "../cgroup/session-groups.js";
 import type { LocalConfig } from "../config.js";
-import { SessionChannel } from "../expose/channel.js";
-import { enterJails, type JailInbound } from "../expose/inbound.js";
+import { enterJails, type JailInbound, SessionChannel } from "../expose/channel.js";
 import { makeReadableFolder, writeReadable } from "../folders/data-folder.js";
-import { deadRunner, type RunnerFolder } from "../folders/runner-folder.js";
 import {
+  deadRunner,
   groupsRecord,
   makeSessionFolder,
   markContinued,
+  type RunnerFolder,
   requireUsable,
   type SessionFolder,
-} from "../folders/session-folder.js";
+} from "../folders/runner-folder.js";
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
 import { endLeftover } from "../reaper/reap.js";
 import type { Expected } from "./evidence.js";
-import { limitFiles } from "./files/limit-files.js";
 import {
   isOfSystem,
   isPassable,
@@ -36,7 +35,7 @@ import {
   readabilityOf,
   resolveRequiredPaths,
 } from "./files/required-paths.js";
-import { makeTrustStore } from "./files/system.js";
+import { limitFiles, makeTrustStore } from "./files/system.js";
 import { type RulesOptions, WorkspaceRules } from "./files/workspace-rules.js";
 import type { JailSetup } from "./jail-setup.js";
 import type { CommandLine, ShownPath } from "./launch/arguments.js";

@@ -16,14 +16,21 @@ import {
 import { type TrustFiles, trustVariables } from "@ambit/egress/credentials";
 import { clientEnvironment } from "@ambit/egress/proxy";
 import { directHosts, loopbackForwards } from "../claims.js";
-import { JailInbound } from "../expose/inbound.js";
-import { markArgument, markOf } from "../process/marked-processes.js";
+import { JailInbound } from "../expose/channel.js";
+import {
+  descendants,
+  endProcess,
+  type HostProcess,
+  hasEnded,
+  markArgument,
+  markOf,
+  signalProcess,
+} from "../process/host-processes.js";
 import { checkCommand, inheritableDescriptors, pipesOf } from "../process/start-child.js";
 import { filtered } from "./evidence.js";
 import { isWritable, openSessionFolder } from "./files/workspace-rules.js";
 import { bubblewrapArguments, type Jail, type WorkspaceMount } from "./launch/arguments.js";
 import { gateScript, launchOf, type WayOut } from "./launch/gate.js";
-import { descendants, endProcess, type HostProcess, hasEnded, signalProcess } from "./launch/host-process.js";
 import { channelUrl, inside } from "./launch/inside.js";
 import { argumentsDescriptor, jailDescriptors, type Launched, launchJail } from "./launch/launch.js";
 import type { ConfinedSession } from "./session.js";

@@ -18,7 +18,7 @@ async function makeFolders(path: string): Promise<void> {
 
 async function isFolder(path: string): Promise<boolean> {
   return await stat(path).then(
-    (found) => found.isDirectory(),
+    (stats) => stats.isDirectory(),
     () => false,
   );
 }
@@ -32,8 +32,8 @@ async function isFolder(path: string): Promise<boolean> {
  */
 export async function makePassage(path: string, mode = 0o711): Promise<void> {
   await makeFolders(path);
-  const found = await lstat(path);
-  if (!found.isDirectory() || (process.getuid !== undefined && found.uid !== process.getuid())) {
+  const stats = await lstat(path);
+  if (!stats.isDirectory() || (process.getuid !== undefined && stats.uid !== process.getuid())) {
     throw new SandboxFailed(
       `${path} isn't a folder of the runner's user: set sandbox-local's dataFolder to one that is`,
     );

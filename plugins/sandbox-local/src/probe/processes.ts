@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
-import { setTimeout as after } from "node:timers/promises";
+import { join } from "node:path";
+import { setTimeout as after, setTimeout as delay } from "node:timers/promises";
 import { type ProcessStatus, statusOf } from "../confined/evidence.js";
-import { hasEnded, hostProcess } from "../confined/launch/host-process.js";
-import { outcomeOnHost } from "./on-host.js";
-import { expectThat, type LocalTrial, runIn, shell } from "./trial.js";
+import { hasEnded, hostProcess } from "../process/host-processes.js";
+import { expectThat, type LocalTrial, outcomeOnHost, readOnlyBoundary, runIn, shell } from "./trial.js";
 
 const look = (pid: number) => `kill -0 ${pid} 2>/dev/null && echo signalled
 [ -e /proc/${pid}/status ] && echo seen
@@ -117,8 +117,8 @@ async function startedOnHost(
 ): Promise<readonly number[]> {
   const end = Date.now() + startTimeoutMs;
   for (;;) {
-    const found = await onHost(argument);
-    if (found.length >= count || Date.now() > end) return found;
+    const pids = await onHost(argument);
+    if (pids.length >= count || Date.now() > end) return pids;
     await after(5, undefined, { signal });
   }
 }
@@ -134,3 +134,76 @@ async function onHost(argument: string): Promise<readonly number[]> {
 }
 
 export const processTrials: readonly LocalTrial[] = [contained, endsWithItsLauncher];
+
+/** Prints the name of every attempt that succeeded, then the marker. `$1`: workspace, `$2`: home, `$3`: channel. */
+const attempts = `
+try() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "$name"; fi; }
+try workspace ls "$1"
+try home ls "$2"
+try channel test -w "$3"
+echo ran`;
+
+/** What of a session another user of this host reaches, such as that of another session. */
+export const otherUsers: LocalTrial = {
+  shows: ["filesystem.host-hidden", "network.deny"],
+  run: async (bench) => {
+    const [sandbox, other] = await Promise.all([bench.closed(), bench.shared(readOnlyBoundary)]);
+    if (process.getuid?.() !== 0) {
+      const how = "its files and its channel are those of the runner's user, as all sessions are";
+      return { "filesystem.host-hidden": how, "network.deny": how };
+    }
+    const { folder, workspace, home } = sandbox.onHost;
+    const argv = [...shell(attempts), "sh", workspace, home, join(folder, "channel.sock")] as const;
+    expectThat(
+      (await outcomeOnHost(argv, sandbox.evidence.uid)) === "workspace\nhome\nchannel\nran\n",
+      "the session's own user didn't reach its files and channel either, so nothing is proven",
+    );
+    const reached = (await outcomeOnHost(argv, other.evidence.uid)).trim().split("\n").slice(0, -1);
+    expectThat(reached.length === 0, `another session's user reached its ${reached.join(", ")}`);
+    return {
+      "filesystem.host-hidden": "another session's user on this host couldn't list its workspace and home",
+      "network.deny": "another session's user on this host couldn't connect to its channel",
+    };
+  },
+};
+
+/** Little, so that other load doesn't keep a process below it. */
+const cpus = 0.1;
+
+/** Uses a whole core until it is ended. */
+const burn = shell("while :; do :; done");
+
+export const cpuTrial: LocalTrial = {
+  shows: ["resources.cpu"],
+  measures: true,
+  run: async (bench) => {
+    const [limited, wide] = await Promise.all([
+      bench.open({ resources: { cpus } }),
+      bench.open({ resources: { cpus: 1024 } }),
+    ]);
+    const environment = { env: { PATH: "/usr/bin:/bin" }, signal: bench.signal };
+    const burning = await Promise.all(
+      [limited, wide].map((box) => box.spawn({ argv: burn, ...environment })),
+    );
+    let held = 0;
+    for (let wait = 0; held === 0 && wait < 5_000 && !bench.signal.aborted; wait += 10) {
+      await delay(10);
+      held = await throttled(limited.groupPaths);
+    }
+    const control = await throttled(wide.groupPaths);
+    await Promise.all(burning.map((started) => started.kill()));
+    expectThat(control === 0, "the control was held back too, so nothing is proven");
+    expectThat(held > 0, "the kernel never held back a process that wanted more than its share");
+    return {
+      "resources.cpu": `the kernel held back a process that wanted a whole core under a limit of ${cpus}, and not one under a wide limit`,
+    };
+  },
+};
+
+/** How often the kernel throttled these groups (`nr_throttled` of `cpu.stat`). */
+async function throttled(groups: readonly string[]): Promise<number> {
+  const stats = await Promise.all(
+    groups.map((path) => readFile(join(path, "cpu.stat"), "latin1").catch(() => "")),
+  );
+  return Math.max(0, ...stats.map((text) => Number(/nr_throttled (\d+)/.exec(text)?.[1] ?? 0)));
+}

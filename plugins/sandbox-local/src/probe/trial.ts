@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { filesystem, runToEnd } from "@ambit/attacks/probe";
 import type { StandardTrial } from "@ambit/attacks/standard-probe";
 import type { Boundary, Command } from "@ambit/core/plugin";
@@ -32,3 +34,19 @@ export const emptyBoundary: Partial<Boundary> = { filesystem: filesystem("off") 
 export const shell = (script: string): Command["argv"] => ["/bin/sh", "-c", script];
 /** Without the variable that makes Node load an HTTP client for the proxy, which takes as long as its whole start. */
 export const nodeInside = ["/usr/bin/env", "--unset=NODE_USE_ENV_PROXY", process.execPath] as const;
+
+/** What a harmless command prints as the same user without a jail: a trial's control. */
+export async function outcomeOnHost(
+  [program, ...args]: Command["argv"],
+  uid: unknown,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const user = process.getuid?.() === 0 && typeof uid === "number" ? { uid, gid: uid } : {};
+  const { stdout } = await promisify(execFile)(program, args, {
+    ...user,
+    cwd: "/",
+    env: { PATH: "/usr/local/bin:/usr/bin:/bin", ...environment },
+    timeout: 10_000,
+  });
+  return stdout;
+}

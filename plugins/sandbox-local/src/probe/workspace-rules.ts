@@ -2,8 +2,16 @@ import { chmod, link, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@ambit/core/plugin";
 import type { LocalConfig } from "../config.js";
-import { outcomeOnHost } from "./on-host.js";
-import { closedBoundary, expectThat, filesystem, type LocalTrial, NotProven, runIn, shell } from "./trial.js";
+import {
+  closedBoundary,
+  expectThat,
+  filesystem,
+  type LocalTrial,
+  NotProven,
+  outcomeOnHost,
+  runIn,
+  shell,
+} from "./trial.js";
 import { mountsOf, viewOf } from "./view.js";
 
 /** Prints the name of every attempt that succeeded, then the marker. `$1`: protected, `$2`: in the data folder, `$3`: it. */

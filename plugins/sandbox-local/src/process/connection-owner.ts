@@ -3,7 +3,7 @@ import { isIPv4, isIPv6 } from "node:net";
 import { endianness } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { codeOf, type LocalConnection } from "@ambit/core/plugin";
-import { markArgument, markOn, ownSessions, readStat } from "./marked-processes.js";
+import { markArgument, markOn, ownSessions, readStat } from "./host-processes.js";
 
 /** The kernel's data on a socket: its owner and its inode. */
 export interface SocketRow {

@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs";
 import { basename } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { type Command, codeOf, type Process, SandboxFailed } from "@ambit/core/plugin";
-import { readBeginning } from "./marked-processes.js";
+import { readBeginning } from "./host-processes.js";
 
 /** @throws SandboxFailed for arguments or a folder that no program can be started with. */
 export function checkCommand({ argv, cwd }: Command): void {
@@ -146,4 +146,20 @@ export function descriptorTable<Planned>(
     table[descriptor] = devNull;
   }
   return table;
+}
+
+/** Bytes of a failed launch's standard error that are kept. */
+const maxBufferedBytes = 4096;
+
+/** The first part of a stream; the rest is read and discarded, so that its writer can end. */
+export async function beginningOf(stream: Readable | null): Promise<string> {
+  const beginning: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stream ?? []) {
+    if (bytes >= maxBufferedBytes) continue;
+    const part = Buffer.from(chunk).subarray(0, maxBufferedBytes - bytes);
+    bytes += part.length;
+    beginning.push(part);
+  }
+  return Buffer.concat(beginning).toString();
 }

@@ -6,10 +6,16 @@ import { join } from "node:path";
 import { codeOf, messageOf, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 import { removeGroups } from "../cgroup/session-groups.js";
-import { claimRunnerFolder, deadForMs, deadRunners, type RunnerFolder } from "../folders/runner-folder.js";
-import { continuedMark, groupsRecord } from "../folders/session-folder.js";
+import {
+  claimRunnerFolder,
+  continuedMark,
+  deadForMs,
+  deadRunners,
+  groupsRecord,
+  type RunnerFolder,
+} from "../folders/runner-folder.js";
 import type { Trash } from "../folders/trash.js";
-import { killMarked, markerVariable, markOf } from "../process/marked-processes.js";
+import { killMarked, markerVariable, markOf } from "../process/host-processes.js";
 import { descriptorTable, inheritableDescriptors } from "../process/start-child.js";
 
 const maxTimerMs = 2_147_483_647;

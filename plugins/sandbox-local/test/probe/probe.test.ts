@@ -13,8 +13,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
 import { claims } from "../../src/claims.js";
-import { fixFor } from "../../src/probe/fixes.js";
-import { probeConfinement } from "../../src/probe/probe.js";
+import { fixFor, probeConfinement } from "../../src/probe/probe.js";
 import { busy, confinedBackend, temporaryFolder } from "../support/specs.js";
 import { isRoot, ordinaryUser, testAsRoot } from "../support/user.js";
 

@@ -16,7 +16,7 @@ import {
   parseStat,
   readStat,
   startOf,
-} from "../../src/process/marked-processes.js";
+} from "../../src/process/host-processes.js";
 
 it("kills what carries the mark, and skips processes that started before the given time", async () => {
   const mark = randomUUID();
@@ -118,7 +118,7 @@ it("kills it also where all process groups lie outside of the namespace", async 
 
 /** Starts a process again and again that keeps becoming another program, and kills it by its mark. */
 function programInNamespace(restarting: string): string {
-  const built = fileURLToPath(new URL("../../dist/process/marked-processes.js", import.meta.url));
+  const built = fileURLToPath(new URL("../../dist/process/host-processes.js", import.meta.url));
   return `import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";

@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { repetitions } from "@ambit/testkit";
 import { expect, onTestFinished, test } from "vitest";
-import { markArgument, markOf } from "../../src/process/marked-processes.js";
+import { markArgument, markOf } from "../../src/process/host-processes.js";
 import { hostPids, statusRow } from "../support/host-processes.js";
 import { closed, everythingOn, openConfined, path, run, specOf, temporaryFolder } from "../support/specs.js";
 import { isRoot, ordinaryUser } from "../support/user.js";

@@ -1,6 +1,6 @@
 import { compileSeccompFilter, seccompErrno } from "@ambit/backend-kit/system-call-filter";
 import { describe, expect, test } from "vitest";
-import { refusals } from "../../src/probe/system-calls/refusals.js";
+import { refusals } from "../../src/probe/system-calls.js";
 import { interpret } from "../seccomp/interpreter.js";
 import { filterParts } from "./jails/index.ts";
 

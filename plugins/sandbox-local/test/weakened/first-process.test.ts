@@ -2,7 +2,8 @@
 import { PassThrough, Readable } from "node:stream";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { beginningOf, gateWords } from "../../src/confined/launch/host-process.js";
+import { gateWords } from "../../src/confined/launch/launch.js";
+import { beginningOf } from "../../src/process/start-child.js";
 import { closed, run, specOf } from "../support/specs.js";
 import type { RemovableMechanism } from "./jails/index.ts";
 import { weakenedSandboxes } from "./sandboxes.ts";

@@ -8,7 +8,7 @@ export interface BridgeMutant {
   readonly reason: RegExp;
 }
 
-const entrances = (find: string, replace: string): Patch => ({ file: "host/entrances.js", find, replace });
+const entrances = (find: string, replace: string): Patch => ({ file: "host/connections.js", find, replace });
 
 const ask = "const connection = await this.#ask(port);";
 

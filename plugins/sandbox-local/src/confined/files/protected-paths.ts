@@ -5,7 +5,7 @@ import { lstat, open, opendir, open as openFile, readlink, rename, rm } from "no
 import { join, posix } from "node:path";
 import { inFolder, type OpenFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
 import { codeOf, SandboxFailed } from "@ambit/core/plugin";
-import { beginningOf } from "../launch/host-process.js";
+import { beginningOf } from "../../process/start-child.js";
 import { inside } from "../launch/inside.js";
 
 /** Only this many repositories are searched, those found first. */

@@ -1,11 +1,13 @@
-import { access, cp, lstat, readdir, readFile, readlink, rm, stat, symlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { codeOf } from "@ambit/core/plugin";
+import { access, chmod, cp, lstat, readdir, readFile, readlink, rm, stat, symlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { codeOf, type ResourceLimits } from "@ambit/core/plugin";
 import { hashedName, systemBundle } from "@ambit/egress/credentials";
 import { tunnelProgram } from "@ambit/egress/proxy";
+import { type SessionGroups, settingsFor } from "../../cgroup/session-groups.js";
 import { makeReadableFolder, writeReadable } from "../../folders/data-folder.js";
 import type { ShownPath, SystemEntry } from "../launch/arguments.js";
 import { inside } from "../launch/inside.js";
+import { isPassable } from "./required-paths.js";
 
 const systemFolders = [
   "/usr",
@@ -38,15 +40,15 @@ export async function coveredOfProc(): Promise<readonly string[]> {
       () => true,
       () => false,
     );
-  const found = await Promise.all(revealingProcEntries.map(isThere));
-  return revealingProcEntries.filter((_path, index) => found[index]);
+  const isThereByEntry = await Promise.all(revealingProcEntries.map(isThere));
+  return revealingProcEntries.filter((_path, index) => isThereByEntry[index]);
 }
 
 async function entryAt(path: string): Promise<SystemEntry | undefined> {
   try {
-    const found = await lstat(path);
-    if (found.isSymbolicLink()) return { kind: "link", path, target: await readlink(path) };
-    return found.isDirectory() ? { kind: "folder", path } : undefined;
+    const stats = await lstat(path);
+    if (stats.isSymbolicLink()) return { kind: "link", path, target: await readlink(path) };
+    return stats.isDirectory() ? { kind: "folder", path } : undefined;
   } catch (error) {
     if (codeOf(error) === "ENOENT") return undefined;
     throw error;
@@ -193,7 +195,7 @@ async function namesIn(root: string): Promise<readonly string[]> {
 
 function isFolder(path: string): Promise<boolean> {
   return stat(path).then(
-    (found) => found.isDirectory(),
+    (stats) => stats.isDirectory(),
     () => false,
   );
 }
@@ -234,4 +236,50 @@ export async function makeTrustStore(
   await writeReadable(join(copy, authorityName), authority);
   await symlink(authorityName, join(copy, hashedName()));
   return [{ source: copy, path: store }, ...shown];
+}
+
+/** Where programs look for their limits. */
+const groupsInside = "/sys/fs/cgroup";
+
+/**
+ * The session's groups as its programs find them, read-only, in the order of their mounts: under version 2 the group itself.
+ * Under version 1 a folder with each controller's group, and with the files that version 2 would have, since many programs
+ * know only those.
+ *
+ * @param folder the session's folder.
+ * @param isOtherUser whether its jails run as another user than the runner.
+ */
+export async function limitFiles(
+  { limited }: Pick<SessionGroups, "limited">,
+  limits: ResourceLimits,
+  folder: string,
+  isOtherUser: boolean,
+): Promise<readonly ShownPath[]> {
+  // The runner's umask may have closed them.
+  for (const { path } of limited.values()) await chmod(path, 0o755);
+  const groups = [...limited.values()];
+  const reachable = await Promise.all(groups.map(({ path }) => !isOtherUser || isPassable(path)));
+  const [unified] = groups;
+  if (
+    unified !== undefined &&
+    reachable.every(Boolean) &&
+    groups.every(({ path, version }) => version === 2 && path === unified.path)
+  )
+    return [{ source: unified.path, path: groupsInside }];
+  const view = join(folder, "limits");
+  await makeReadableFolder(view);
+  const settings = Object.values(settingsFor(limits, 2)).flat();
+  for (const { file, value, optional } of settings)
+    if (!optional) await writeReadable(join(view, file), `${value}\n`);
+  const mounts: ShownPath[] = [];
+  for (const [index, { path, version, root }] of groups.entries()) {
+    if (version === 2 || reachable[index] !== true) continue;
+    // Such as `cpu,cpuacct`, with a link for each of its controllers.
+    const hierarchy = basename(root);
+    await makeReadableFolder(join(view, hierarchy));
+    const names = hierarchy.split(",").filter((name) => name !== hierarchy);
+    for (const name of names) await symlink(hierarchy, join(view, name));
+    mounts.push({ source: path, path: join(groupsInside, hierarchy) });
+  }
+  return [{ source: view, path: groupsInside }, ...mounts];
 }

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import type { Duplex, Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
-import { killMarked } from "../../process/marked-processes.js";
-import { descriptorTable, startChild } from "../../process/start-child.js";
+import { type Evidence, LineSplitter, SandboxFailed } from "@ambit/core/plugin";
+import { endProcess, type HostProcess, hostProcess, killMarked } from "../../process/host-processes.js";
+import { beginningOf, descriptorTable, startChild } from "../../process/start-child.js";
 import {
   type Expected,
   isGuarded,
@@ -21,7 +21,6 @@ import type { SessionParts } from "../session.js";
 import type { CommandLine, WorkspaceMount } from "./arguments.js";
 import type { Launch } from "./gate.js";
 import { gateDescriptor } from "./gate.js";
-import { beginningOf, endProcess, gateWords, type HostProcess, hostProcess } from "./host-process.js";
 
 /** Numbers of the descriptors that every launch has; further ones follow. A shell reads the groups', of one digit. */
 export const jailDescriptors = {
@@ -292,4 +291,25 @@ function pipeAt(child: ChildProcess, index: number): Duplex {
     throw new SandboxFailed(`A jail was started without its pipe ${index}`);
   }
   return pipe as Duplex;
+}
+
+/** Bytes that a jail may send through its gate in all: a process number and one word. */
+const maxSentBytes = 64;
+
+/**
+ * Reads the lines that a jail sends through its gate. Variables of the payload can change what the jail's first program
+ * does (`LD_PRELOAD`), so the amount is bounded.
+ *
+ * @throws SandboxFailed when it sends more than the lines of a gate.
+ */
+export async function* gateWords(gate: Readable): AsyncGenerator<string, undefined> {
+  let sent = 0;
+  const lines = new LineSplitter();
+  for await (const chunk of gate as AsyncIterable<Buffer>) {
+    sent += chunk.length;
+    if (sent > maxSentBytes) {
+      throw new SandboxFailed("The jail's first program sent an unexpected message: nothing was run in it");
+    }
+    yield* lines.push(chunk);
+  }
 }

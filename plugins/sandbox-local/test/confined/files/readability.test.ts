@@ -2,7 +2,7 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, test } from "vitest";
 import { readabilityOf } from "../../../src/confined/files/required-paths.js";
-import { fixFor } from "../../../src/probe/fixes.js";
+import { fixFor } from "../../../src/probe/probe.js";
 import { temporaryFolder } from "../../support/specs.js";
 
 /** An agent as a package manager leaves it. */

@@ -2,7 +2,7 @@
 import { chmod, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { findPrograms, inspectBubblewrap, warningOf } from "../../../src/confined/launch/programs.js";
+import { findPrograms, inspectBubblewrap, warningOf } from "../../../src/confined/jail-setup.js";
 import { busy, confinedBackend, openConfined, temporaryFolder } from "../../support/specs.js";
 
 /** A program with bubblewrap's name that runs `script` when it isn't asked for its version. */

@@ -14,7 +14,7 @@ const plugin = (file: string, find: string, replace: string): Patch => ({
 export const inboundMutants: readonly MutantCase[] = [
   {
     name: "inbound ports not compared with the list",
-    patches: [plugin("expose/inbound.js", "boundary.inbound?.includes(port) !== true", "false")],
+    patches: [plugin("expose/channel.js", "boundary.inbound?.includes(port) !== true", "false")],
     capability,
     caughtBy: [`${capability}/unlisted-port`],
   },
@@ -22,7 +22,7 @@ export const inboundMutants: readonly MutantCase[] = [
     name: "inbound connections made by the runner where no jail answers",
     patches: [
       plugin(
-        "expose/inbound.js",
+        "expose/channel.js",
         "throw new SandboxFailed(`Nothing listens",
         `const { createConnection } = await import("node:net");
     const { once } = await import("node:events");

@@ -1,16 +1,57 @@
 import { constants } from "node:os";
 import {
   allowedCall,
+  type CallAttempt,
+  callAttempts,
   foreignCallProgram,
   isSeccompArchitecture,
   resultsIn,
+  type SeccompArchitecture,
+  type SyscallName,
   syscallNumber,
   systemCallProgram,
 } from "@ambit/attacks/system-calls";
-import type { Claim } from "../../claims.js";
-import type { ConfinedSandbox } from "../../confined/sandbox.js";
-import { expectThat, type LocalTrial, NotProven } from "../trial.js";
-import { claimsOnEveryRule, type RefusedCall, refusals } from "./refusals.js";
+import { errnoOf, x32Bit } from "@ambit/backend-kit/system-call-filter";
+import { type Claim, claims } from "../claims.js";
+import type { ConfinedSandbox } from "../confined/sandbox.js";
+import { expectThat, type LocalTrial, NotProven } from "./trial.js";
+
+/** An attempt with the filter's result for it. */
+interface RefusedCall extends Omit<CallAttempt, "call" | "capabilities"> {
+  readonly capabilities: readonly Claim[];
+  /** -errno. */
+  readonly answer: number;
+}
+
+/** What this filter refuses of the kit's attempts, and x32. @throws RangeError for one that no rule refuses. */
+export function refusals(architecture: SeccompArchitecture): readonly RefusedCall[] {
+  const attempts = callAttempts(architecture).map(({ capabilities, call, ...attempt }) => ({
+    ...attempt,
+    capabilities: claims.filter((claim) => capabilities.includes(claim)),
+    answer: refusalOf(call, attempt.arguments),
+  }));
+  return architecture === "x64" ? [...attempts, x32Refusal] : attempts;
+}
+
+/** What a call of another architecture would bypass. */
+const claimsOnEveryRule: readonly Claim[] = claims.filter((claim) =>
+  callAttempts("x64").some(({ capabilities }) => capabilities.includes(claim)),
+);
+
+/** Calls with 32-bit pointers have separate numbers, which no rule names; `getpid` represents them all. */
+const x32Refusal: RefusedCall = {
+  name: "getpid, with 32-bit pointers",
+  number: 39 + x32Bit.number,
+  arguments: [],
+  capabilities: claimsOnEveryRule,
+  answer: -x32Bit.errno,
+};
+
+function refusalOf(call: SyscallName, callArguments: readonly bigint[]): number {
+  const errno = errnoOf(call, callArguments);
+  if (errno === undefined) throw new RangeError(`No rule refuses ${call} with ${callArguments.join(", ")}`);
+  return -errno;
+}
 
 /**
  * Makes every system call that the filter refuses, with arguments that the kernel refuses with another error. So each

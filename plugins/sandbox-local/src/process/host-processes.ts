@@ -64,10 +64,10 @@ export async function killMarked(mark: string, options: MarkedOptions = {}): Pro
   const killed = new Set<number>();
   let look: Look | undefined = "all";
   for (let round = 0; round < 50; round++) {
-    const found = findMarked(mark, options, look);
-    look = nextLook(found);
+    const marked = findMarked(mark, options, look);
+    look = nextLook(marked);
     if (look === undefined) break;
-    for (const pid of found.marked) {
+    for (const pid of marked.marked) {
       killed.add(pid);
       signal(pid, "SIGKILL");
     }
@@ -173,6 +173,80 @@ function readProcess(pid: number | "self", file: "environ" | "cmdline" | "stat")
     return file === "stat" ? readBeginning(path) : readFileSync(path, "latin1");
   } catch (error) {
     if (error instanceof Error && "code" in error) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * A process with its number on the host. For a jail, this is the first process of the pid namespace, which is the one
+ * to kill: the kernel ends everything in the namespace with it. Killing bubblewrap instead leaves a zombie if the
+ * runner is a container's first process.
+ */
+export interface HostProcess {
+  readonly pid: number;
+  /** Start time in ticks since boot: together with the number it identifies this process and no later one. */
+  readonly startedAt: string;
+}
+
+export function hostProcess(pid: number): HostProcess {
+  return { pid, startedAt: lookAt(pid)?.startedAt ?? "gone" };
+}
+
+export function endProcess(target: HostProcess): void {
+  signalProcess(target, "SIGKILL");
+}
+
+export function signalProcess(target: HostProcess, name: "SIGTERM" | "SIGKILL"): void {
+  if (!hasEnded(target)) signal(target.pid, name);
+}
+
+/** A zombie has ended: the kernel leaves a namespace's first process as one when nothing else is left in it. */
+export function hasEnded({ pid, startedAt }: HostProcess): boolean {
+  const stat = lookAt(pid);
+  return stat === undefined || stat.startedAt !== startedAt || "ZX".includes(stat.state);
+}
+
+/** More are counted as this many. */
+const maxCounted = 1_000;
+
+/** The number of processes that it and its children have started, and that live. */
+export function descendants(target: HostProcess): number {
+  if (hasEnded(target)) return 0;
+  const pids = childrenOf(target.pid);
+  // Grows while it is read.
+  for (const pid of pids) {
+    if (pids.length >= maxCounted) break;
+    pids.push(...childrenOf(pid));
+  }
+  return pids.filter((pid) => !hasEnded(hostProcess(pid))).length;
+}
+
+/** Each thread has a list of the processes that it has started. */
+function childrenOf(pid: number): number[] {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    return threads.flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1").split(" ").filter(Boolean).map(Number),
+    );
+  } catch (error) {
+    if (isGone(error)) return [];
+    throw error;
+  }
+}
+
+function isGone(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "ENOENT" || code === "ESRCH";
+}
+
+function lookAt(pid: number): { state: string; startedAt: string } | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // Fields 3 and 22, counted after the program's name, which may contain any character.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return { state: fields[0] ?? "", startedAt: fields[19] ?? "" };
+  } catch (error) {
+    if (isGone(error)) return undefined;
     throw error;
   }
 }

@@ -1,9 +1,11 @@
-import { labelsOfDeployment } from "@ambit/backend-kit";
+import { type Leftover, labelsOfDeployment, ownershipOf } from "@ambit/backend-kit";
 import type { Log } from "@ambit/core/plugin";
 import { z } from "zod";
-import { ApiError, isGone } from "../api/failure.js";
-import type { Cluster } from "../pod/cluster.js";
-import type { LeaseReference } from "../pod/placement.js";
+import { ApiError, isGone } from "./api/server.js";
+import type { KubernetesConfig } from "./config.js";
+import type { Cluster } from "./pod/cluster.js";
+import type { LeaseReference } from "./pod/manifest.js";
+import { deleteAndConfirm } from "./pod/pod-machine.js";
 
 const group = "apis/coordination.k8s.io/v1";
 /** Longer than an API server is away: another runner deletes the pods of one whose lease has expired. */
@@ -29,12 +31,12 @@ const leaseListSchema = z.object({ items: z.array(leaseSchema) });
 const leaseName = (deployment: string, replica: string) => `ambit-${deployment}-${replica}`;
 
 /** Whether its runner has given it up, or lives no more. Pure. */
-export function isExpired({ spec }: Lease, now: number): boolean {
+function isExpired({ spec }: Lease, now: number): boolean {
   const renewed = Date.parse(spec.renewTime ?? "");
   return !(renewed + spec.leaseDurationSeconds * 1_000 > now);
 }
 
-export async function leasesOf(cluster: Cluster, deployment: string): Promise<readonly Lease[]> {
+async function leasesOf(cluster: Cluster, deployment: string): Promise<readonly Lease[]> {
   const labelSelector = Object.entries(labelsOfDeployment(deployment))
     .map(([name, value]) => `${name}=${value}`)
     .join(",");
@@ -42,7 +44,7 @@ export async function leasesOf(cluster: Cluster, deployment: string): Promise<re
   return (await cluster.api.ask({ path, query: { labelSelector } }, leaseListSchema)).items;
 }
 
-export async function deleteLease(cluster: Cluster, name: string): Promise<void> {
+async function deleteLease(cluster: Cluster, name: string): Promise<void> {
   try {
     const path = cluster.path("leases", name, group);
     await cluster.api.ask({ method: "DELETE", path }, z.unknown());
@@ -121,5 +123,37 @@ export class ReplicaLease {
       { method: "PUT", path, body: { ...body, metadata: { ...body.metadata, resourceVersion } } },
       leaseSchema,
     );
+  }
+}
+
+/** The deployment's pods, whatever their state, and the leases of runners that live no more. */
+export async function* leftoversIn(cluster: Cluster, config: KubernetesConfig): AsyncIterable<Leftover> {
+  const leases = await leasesOf(cluster, config.deployment);
+  const living = new Set(
+    leases.filter((lease) => !isExpired(lease, Date.now())).map(({ spec }) => spec.holderIdentity),
+  );
+  const selector = Object.entries(labelsOfDeployment(config.deployment))
+    .map(([name, value]) => `${name}=${value}`)
+    .join(",");
+  for await (const { items } of cluster.pods(selector)) {
+    for (const { metadata } of items) {
+      const owner = ownershipOf(metadata.labels);
+      yield {
+        name: metadata.name,
+        // Without a lease, its runner is gone on whatever host it was: its time to live is over.
+        owner: owner && (living.has(owner.replica) ? owner : { ...owner, expires: 0 }),
+        remove: () => deleteAndConfirm(cluster, config, metadata),
+      };
+    }
+  }
+  for (const lease of leases) {
+    const { name, labels } = lease.metadata;
+    const replica = labels["ambit-replica"];
+    if (replica === undefined || !isExpired(lease, Date.now())) continue;
+    yield {
+      name,
+      owner: { deployment: config.deployment, replica, session: "lease", expires: 0 },
+      remove: () => deleteLease(cluster, name),
+    };
   }
 }

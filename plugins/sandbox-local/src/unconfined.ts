@@ -1,15 +1,88 @@
 import type { ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import type { Command, Exit, Process } from "@ambit/core/plugin";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { SafeSessionFiles } from "@ambit/backend-kit/safe-fs";
+import type { Command, Evidence, Exit, Log, Process } from "@ambit/core/plugin";
 import { systemTrust, trustVariables } from "@ambit/egress/credentials";
-import { killMarked, markerVariable, ownSessions, signal, startOf } from "../process/marked-processes.js";
+import type { RunnerFolder, SessionFolder } from "./folders/runner-folder.js";
+import {
+  killMarked,
+  markerVariable,
+  markOf,
+  ownSessions,
+  signal,
+  startOf,
+} from "./process/host-processes.js";
 import {
   checkCommand,
   descriptorTable,
   inheritableDescriptors,
   pipesOf,
   startChild,
-} from "../process/start-child.js";
+} from "./process/start-child.js";
+import { SessionSandbox } from "./session-sandbox.js";
+
+/** A session's folders on the host, and unconfined processes. */
+export class UnconfinedSandbox extends SessionSandbox {
+  readonly confinement = "unconfined";
+  readonly evidence: Evidence = { confinement: "unconfined" };
+  readonly workspace: string;
+  readonly home: string;
+  readonly #folder: SessionFolder;
+  readonly #runner: RunnerFolder;
+  readonly #id: string;
+  readonly #log: Log;
+  #spawned = 0;
+  /** Processes whose descendants haven't been ended yet. */
+  #unended = 0;
+  /** When the first process started; 0 if that isn't known. */
+  #since: number | undefined;
+
+  constructor(options: { folder: SessionFolder; runner: RunnerFolder; id: string; log: Log }) {
+    const { folder, runner, id, log } = options;
+    super(
+      id,
+      new SafeSessionFiles([folder.workspace, folder.home].map((path) => ({ guest: path, host: path }))),
+    );
+    this.#folder = folder;
+    this.#runner = runner;
+    this.#id = id;
+    this.#log = log;
+    this.workspace = folder.workspace;
+    this.home = folder.home;
+  }
+
+  protected async start(command: Command): Promise<Process> {
+    const number = ++this.#spawned;
+    this.#unended += 1;
+    const folder = join(this.#folder.path, `process-${number}`);
+    const scratch = join(folder, "tmp");
+    const toolHome = join(folder, "home");
+    for (const path of [folder, scratch, toolHome]) await mkdir(path, { mode: 0o700 });
+    return spawnUnconfined(command, {
+      cwd: this.workspace,
+      home: command.role === "agent" ? this.home : toolHome,
+      scratch,
+      mark: markOf(this.#runner.key, this.#id, number),
+      onStarted: (started) => {
+        this.#since ??= started ?? 0;
+      },
+      onEnded: async (stragglers) => {
+        this.#unended -= 1;
+        if (stragglers > 0)
+          this.#log.warn({ sandbox: this.#id, stragglers }, "processes outlived their parent");
+        await this.#runner.trash.discard(folder);
+      },
+    });
+  }
+
+  protected async closeSession(): Promise<void> {
+    if (this.#unended > 0) await killMarked(markOf(this.#runner.key, this.#id), { since: this.#since });
+    await this.#folder.remove();
+    this.#runner.trash.report(this.#log);
+  }
+}
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const politeMs = 2_000;
@@ -28,7 +101,7 @@ interface UnconfinedPlace {
 }
 
 /** Starts a command on the host in a separate process group, with the variables it names, and those of the host's trust store. */
-export async function spawnUnconfined(command: Command, place: UnconfinedPlace): Promise<Process> {
+async function spawnUnconfined(command: Command, place: UnconfinedPlace): Promise<Process> {
   const [program, ...args] = command.argv;
   const trust = await systemTrust();
   const devNull = openSync("/dev/null", "r+");
