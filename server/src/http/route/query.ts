@@ -39,8 +39,18 @@ export class Query {
   }
 }
 
-export function text(name: string, description: string): QueryParameter<string | undefined> {
-  return { name, description, schema: { type: "string" }, read: (given) => given ?? undefined };
+export function text(
+  name: string,
+  description: string,
+  form: Pick<TextSchema, "pattern" | "maxLength"> = {},
+): QueryParameter<string | undefined> {
+  return { name, description, schema: { type: "string", ...form }, read: (given) => given ?? undefined };
+}
+
+/** A text in OpenAPI. */
+interface TextSchema extends JsonObject {
+  readonly pattern?: string;
+  readonly maxLength?: number;
 }
 
 export function oneOf<State extends string>(
@@ -56,7 +66,11 @@ export function oneOf<State extends string>(
   return { name, description, schema: { enum: [...states.options] }, read };
 }
 
-export const countSchema: JsonObject = { type: "integer", minimum: 0 };
+/** Digits of a number in a query. */
+const maxDigits = 15;
+const maxCount = 10 ** maxDigits - 1;
+
+export const countSchema: JsonObject = { type: "integer", minimum: 0, maximum: maxCount };
 
 export function count(name: string, description: string, byDefault: number): QueryParameter<number> {
   const read = (given: string | null) => countOf(name, given ?? undefined, byDefault);
@@ -66,6 +80,6 @@ export function count(name: string, description: string, byDefault: number): Que
 /** A number in a query or header. @throws RequestInvalid */
 export function countOf(path: string, given: string | undefined, byDefault: number): number {
   if (given === undefined || given === "") return byDefault;
-  if (/^\d{1,15}$/.test(given)) return Number(given);
-  throw new RequestInvalid([{ path, message: "must be a whole number, 0 or more" }]);
+  if (/^\d+$/.test(given) && given.length <= maxDigits) return Number(given);
+  throw new RequestInvalid([{ path, message: `must be a whole number from 0 to ${maxCount}` }]);
 }

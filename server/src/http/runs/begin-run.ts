@@ -103,9 +103,11 @@ async function readAttempt(
   const signal = answerSignal(outgoing, server.runs.options.settings.answerTimeoutMs);
   const named = idempotencyKey(incoming);
   const keyOf = (id: string) => runKey(id, tenantOf(caller));
-  // A slow body doesn't occupy a slot, but no body is read if there is no free slot, unless its run exists already.
-  if (!isAsync && !(named !== undefined && (await isBegun(context, server, keyOf(named), signal))))
-    runner.requireRoom();
+  // A slow body doesn't occupy a slot, but no body is read if there is no free slot, unless its run exists already: then that
+  // run may have taken the last one.
+  const refusal = isAsync ? undefined : refusalOfSlot(context);
+  const isRepeated = async () => named !== undefined && isBegun(context, server, keyOf(named), signal);
+  if (refusal !== undefined && !(await isRepeated())) throw refusal;
   const body = await bodies.json(incoming, limits.bodyBytes);
   const isDetached = isAsync || asksToDetach(body);
   const command = commandKey(body, caller, runner.registry.dialects);

@@ -12,8 +12,13 @@ export const deliveryState = oneOf("state", deliveryStateSchema, "Only those.");
 export const interactionState = oneOf("state", interactionStateSchema, "Only those.");
 export const onlyRun = text("runId", "Only this run's.");
 export const onlySession = text("sessionId", "Only this session's.");
-const after = (what: string, or = "") =>
-  text("after", `The next page: the id of the last ${what} of the page before${or}.`);
+/** @param pattern of its id */
+const after = (what: string, pattern: string, { or = "", maxLength = 256 } = {}) =>
+  text(
+    "after",
+    `The next page: the id of the last ${what} of the page before${or}. An unknown one is refused: begin again without it.`,
+    { pattern, maxLength },
+  );
 /**
  * The row that a page follows. A page after one that isn't there would look like the last page.
  * @param find undefined, or a rejection with NotFound: there is none. @throws RequestInvalid
@@ -33,12 +38,15 @@ export async function placeAfter<Row>(
   throw new RequestInvalid([{ path: "after", message }]);
 }
 
-export const afterRun = after("run", ", or `projectId/runId`, for the operator of several projects");
-export const afterMessage = after("message");
-export const afterQuestion = after("question");
+export const afterRun = after("run", "^(.*/)?[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$", {
+  or: ", or `projectId/runId`, for the operator of several projects",
+  maxLength: 1_024,
+});
+export const afterMessage = after("message", "^msg_[A-Za-z0-9-]+$");
+export const afterQuestion = after("question", "^ask_[A-Za-z0-9_-]+$");
 export const afterRecord = count(
   "after",
-  "The number of records that the reader already has. Default: 0.",
+  "The number of records that the reader already has. More than an ended run has are refused: begin again without it. Default: 0.",
   0,
 );
 export const onlyProject = text("projectId", "Only this project's; empty: those of no project.");

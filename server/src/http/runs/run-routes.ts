@@ -92,7 +92,14 @@ export async function handleEvents(route: StoredRoute): Promise<void> {
   const lastId = [incoming.headers["last-event-id"] ?? []].flat()[0];
   const after = lastId === undefined ? query.read(afterRecord) : countOf("Last-Event-ID", lastId, 0);
   const run = await visibleRun(route, id);
-  if (run.state === "ended" && after > run.events) {
+  // The next records of a run that goes on may be waited for.
+  const records = run.state === "ended" ? run.events + 1 : undefined;
+  if (records !== undefined && after > records) {
+    const path = lastId === undefined ? afterRecord.name : "Last-Event-ID";
+    const message = `names no record of this run, which has ${records}: begin again without it`;
+    throw new RequestInvalid([{ path, message }]);
+  }
+  if (after === records) {
     // Tells a browser's EventSource not to reconnect.
     outgoing.writeHead(204).end();
     return;

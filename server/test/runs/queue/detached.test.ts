@@ -58,6 +58,16 @@ describePlaces("a detached run", (serve) => {
     expect(data).toEqual(all.slice(1));
     const again = await get(`/runs/${runId}/events?after=${all.length}`);
     expect(again.status).toBe(204);
+    const unknown = String(all.length + 1);
+    for (const [query, headers, path] of [
+      [`?after=${unknown}`, {}, "after"],
+      ["", { "last-event-id": unknown }, "Last-Event-ID"],
+    ] as const) {
+      const refused = await get(`/runs/${runId}/events${query}`, headers);
+      expect(refused.status).toBe(400);
+      const message = expect.stringContaining(`which has ${all.length}`);
+      expect(await refused.json()).toMatchObject({ failure: { issues: [{ path, message }] } });
+    }
   });
 
   it("can be cancelled, and then deleted with all its data", async () => {
