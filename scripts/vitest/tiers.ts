@@ -20,6 +20,8 @@ const isTier = (value: string): value is Tier => tiers.includes(value);
  */
 export const slowTests = [
   "bench/**",
+  // Builds the page, and starts a browser.
+  "console/**",
   "plugins/sandbox-daytona/**",
   "plugins/sandbox-docker/**",
   "plugins/sandbox-kubernetes/**",

@@ -260,6 +260,23 @@ export class AmbitClient {
     return await this.#http.json("/plugins", options);
   }
 
+  /**
+   * A link that signs in to the server's console once, within minutes, as this token's owner. A server without a console
+   * has no such route.
+   */
+  async signInLink({
+    role,
+    ...options
+  }: CallOptions & { readonly role?: "viewer" | "answerer" | "operator" | undefined } = {}): Promise<string> {
+    const body = role === undefined ? {} : { role };
+    const { path } = await this.#http.json<{ path: string }>("/console/links", {
+      method: "POST",
+      body,
+      ...options,
+    });
+    return `${this.#http.url}${path}`;
+  }
+
   async health(options: CallOptions = {}): Promise<Schema<"HealthResponse">> {
     return await this.#http.json("/health", options);
   }

@@ -24,6 +24,7 @@ function program(): Command {
     .description("listen for runs over HTTP")
     .option("--host <address>", "where to listen (default: 127.0.0.1)")
     .option("--port <number>", "0 selects a free port (default: 8765)", portNumber)
+    .option("--console", "serve the console too, a page for people, under /console")
     .action(async (options) => {
       fixYoungHeapSize();
       const { serve } = await import("./commands/serve.js");
@@ -136,6 +137,20 @@ function program(): Command {
     .action(async (file, options) => {
       const { prepare } = await import("./commands/prepare.js");
       await finish(prepare(file, { ...ambit.opts(), ...options }));
+    });
+  ambit
+    .command("console")
+    .description(
+      "sign in to the console of a server: prints a link that works once, and opens it at a terminal",
+    )
+    .addOption(
+      new Option("--role <role>", "what its user may do (default: what this token may)").choices(roles),
+    )
+    .option("--no-open", "only print the link")
+    .option("--url <url>", serverOption)
+    .action(async (options) => {
+      const { openConsole } = await import("./commands/console.js");
+      await finish(openConsole(options));
     });
   ambit
     .command("runs")
@@ -297,6 +312,9 @@ function program(): Command {
   addHelpCommand(ambit);
   return ambit;
 }
+
+/** Of people who sign in to the console. */
+const roles = ["viewer", "answerer", "operator"];
 
 /** How a run is printed: one way at a time. */
 const stream = new Option("--stream", "print NDJSON records as they happen").conflicts([

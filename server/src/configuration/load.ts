@@ -61,6 +61,7 @@ export interface Overrides {
   readonly config?: string | undefined;
   readonly host?: string | undefined;
   readonly port?: number | undefined;
+  readonly console?: boolean | undefined;
 }
 
 /** Where the configuration comes from. */
@@ -129,6 +130,7 @@ export async function loadSettings(
       address: environment.AMBIT_ADDRESS ?? server.address,
       replicaId: environment.AMBIT_REPLICA_ID ?? server.replicaId,
       port: overrides.port ?? environment.AMBIT_PORT ?? server.port,
+      console: overrides.console ?? server.console,
       health: {
         ...server.health,
         host: environment.AMBIT_HEALTH_HOST ?? server.health.host,

@@ -25,6 +25,10 @@ const serverSchema = z.strictObject({
   }),
   /** 0 selects a free port. `AMBIT_PORT` overrides it. */
   port: z.int().min(0).max(65_535).default(8765),
+  console: z.boolean().default(false).meta({
+    description:
+      "Whether the server serves the console, a page for people, under `/console`. `ambit serve --console` overrides it.",
+  }),
   /** Names, in addition to loopback ones, under which a server on loopback may be called, such as a reverse proxy's. */
   allowedHosts: z.array(z.string().min(1)).default([]),
   /**

@@ -42,15 +42,23 @@ export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
       setCaller(env.incoming, speaksFor);
       return await next();
     }
-    const foreign = loopback ? whyNotLocal(headers, allowedHosts) : undefined;
+    const isPage = context.console?.serves(req.method, req.path) ?? false;
+    // A link to the page may be anywhere; its sign-in looks at the origin itself.
+    const judged = isPage ? { host: headers.host } : headers;
+    const foreign = loopback ? whyNotLocal(judged, allowedHosts) : undefined;
     if (foreign !== undefined) throw new HttpRefusal(403, foreign, "unauthorized");
+    if (isPage) return await context.console?.answer(env.incoming, req.path);
     if (!open.has(req.path)) {
-      await admitCaller(env.incoming, context);
+      await admitCaller(env.incoming, req.path, context);
       const caller = callerOf(env.incoming);
       const owner = caller.kind === "tenant" ? { project: caller.tenant.project } : "operator";
       context.connections.admit(env.incoming.socket, owner);
     }
-    await next();
+    return await next();
+  });
+  app.post("/console/links", async ({ env }) => {
+    if (context.console === undefined) throw new NotFound("Not found");
+    return await context.console.makeLink(env.incoming);
   });
 
   let document: string | undefined;

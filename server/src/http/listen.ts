@@ -19,6 +19,7 @@ import { operatorAccess } from "./caller/operator-access.js";
 import { cantListen } from "./connections/cant-listen.js";
 import { Connections } from "./connections/connections.js";
 import { healthConnections, sharesOf } from "./connections/shares.js";
+import { Console } from "./console/console.js";
 import { InnerConnections } from "./doors/inner-connections.js";
 import type { ServerState } from "./health/answers.js";
 import { HealthListener } from "./health/health-listener.js";
@@ -207,23 +208,25 @@ async function serve(
 
 /** What answers each request: from outside, and of doors. */
 function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle, connections: Connections) {
-  const { settings, runner, tenants, log, files } = ambit;
+  const { settings, runner, tenants, log, files, interactionKey: key } = ambit;
   const { host, allowedHosts, bodyMs, maxReadersPerRun, maxReadersPerProject, minReadingMs } =
     settings.server;
   const inner = new InnerConnections((request, response) => void respond(request, response));
+  const bodies = new Bodies(
+    {
+      atOnce: Math.max(bodiesAtOnce, settings.limits.concurrentRuns),
+      totalBytes: bodyBytesAtOnce,
+      bodyMs,
+    },
+    (bytes) => runner.requireMemory(bytes),
+  );
   const app = serverApp({
     runner,
     log,
-    bodies: new Bodies(
-      {
-        atOnce: Math.max(bodiesAtOnce, settings.limits.concurrentRuns),
-        totalBytes: bodyBytesAtOnce,
-        bodyMs,
-      },
-      (bytes) => runner.requireMemory(bytes),
-    ),
+    bodies,
     operator,
     tenants,
+    console: settings.server.console ? new Console({ operator, tenants, bodies, key }) : undefined,
     loopback: isLoopback(host),
     allowedHosts,
     connections,

@@ -7,6 +7,7 @@ import type { SharedQuotas } from "../tenants/shared-quotas.js";
 import type { Tenants } from "../tenants/tenants.js";
 import type { Bodies } from "./body.js";
 import type { Connections } from "./connections/connections.js";
+import type { Console } from "./console/console.js";
 import type { InnerConnections } from "./doors/inner-connections.js";
 import type { Readiness } from "./health/readiness.js";
 import type { UnreadTexts } from "./response/unread.js";
@@ -29,6 +30,8 @@ export interface ServerContext {
   /** Callers with their own token. */
   readonly tenants: Tenants;
   readonly operator: OperatorAccess;
+  /** The page for people. Undefined: not served. */
+  readonly console: Console | undefined;
   /** Whether the server listens on loopback, where requests of web pages must be refused. */
   readonly loopback: boolean;
   readonly allowedHosts: readonly string[];

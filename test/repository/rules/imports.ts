@@ -124,6 +124,16 @@ export function testPartsInProduction(files: readonly SourceFile[]): string[] {
   ];
 }
 
+/** The console knows the server only through the client of its public API. Its tests start a server. */
+export function consoleImports(files: readonly SourceFile[]): string[] {
+  const page = files.filter(({ path }) => /^console\/(src|test)\//.test(path));
+  return violations(page, (file, specifier) => {
+    if (isRelative(specifier)) return importsNeeds(file, specifier) || staysIn("console", file, specifier);
+    const isTest = file.path.startsWith("console/test/");
+    return !isOurs(specifier) || specifier === "@ambit/client" || (isTest && specifier === "ambit");
+  });
+}
+
 /** The kit depends on no plugin: each plugin calls the kit from its own tests. */
 export function kitImports(files: readonly SourceFile[]): string[] {
   const kit = files.filter(({ path }) => path.startsWith("test/kit/"));

@@ -31,4 +31,4 @@ export function readManifests(): SourceFile[] {
   return globbySync(manifests, { cwd: root }).map(readText);
 }
 
-export const isCode = ({ path }: SourceFile) => /\.(ts|mts|mjs|js)$/.test(path);
+export const isCode = ({ path }: SourceFile) => /\.(ts|tsx|mts|mjs|js)$/.test(path);

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
+  consoleImports,
   coreImports,
   kitImports,
   packageImports,
@@ -97,6 +98,21 @@ const cases: Case[] = [
       ["packages/bridge/src/index.ts", `import "@ambit/backend-kit";`],
       ["packages/backend-kit/src/index.ts", `export * from "@ambit/attacks/probe";`],
       ["packages/sql-store/src/index.ts", `import type { Store } from "@ambit/durable/store";`],
+    ],
+  },
+  {
+    rule: consoleImports,
+    promise: "the console knows the server only through its client",
+    tree: () => code,
+    broken: [
+      ["console/src/screens/runs.tsx", `import { startServer } from "ambit";`],
+      ["console/src/screens/runs.tsx", `import type { Receipt } from "@ambit/core/contract";`],
+      ["console/src/server/client.ts", `import { routes } from "../../../server/src/http/routes.js";`],
+      ["console/test/session.test.ts", `import { Runner } from "@ambit/runner";`],
+    ],
+    kept: [
+      ["console/src/server/client.ts", `import { AmbitClient } from "@ambit/client"; import "react";`],
+      ["console/test/support/server.ts", `import { startServer } from "ambit"; import "vitest";`],
     ],
   },
   {

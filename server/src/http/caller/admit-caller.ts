@@ -10,14 +10,17 @@ import type { ServerContext } from "../server-context.js";
 import { isLoopback } from "./loopback.js";
 
 /**
- * Identifies the caller by its token: the operator or a tenant. Processes of runs are refused where no token tells them
- * apart, or where they may have read it.
+ * Identifies the caller by its token, or by the console's session that it was exchanged for: the operator or a tenant. Processes
+ * of runs are refused where no token tells them apart, or where they may have read it.
  * @throws Unauthorized, HttpRefusal
  */
 export async function admitCaller(
   incoming: IncomingMessage,
-  { operator, tenants, runner }: Pick<ServerContext, "operator" | "tenants" | "runner">,
+  path: string,
+  { operator, tenants, runner, console }: Pick<ServerContext, "operator" | "tenants" | "runner" | "console">,
 ): Promise<void> {
+  const checkMachine = () => refuseCallersOfRuns(incoming.socket, runner);
+  if (await console?.admit(incoming, path, checkMachine)) return;
   const presented = presentedTokens(incoming.headers, runner.registry.dialects);
   if (operator.kind === "token" && presentsToken(presented, operator.token)) return;
   const tenant = tenants.identify(presented);
@@ -25,7 +28,7 @@ export async function admitCaller(
   const isEveryone = operator.kind === "everyone";
   const isLocal = operator.kind === "local" && presentsToken(presented, operator.token);
   if (!isEveryone && !isLocal) throw new Unauthorized(operator.kind === "local" ? localFix : tokenFix);
-  await refuseCallersOfRuns(incoming.socket, runner);
+  await checkMachine();
 }
 
 const tokenFix = "Unauthorized: send a token of this server, as `Authorization: Bearer …`.";

@@ -1,0 +1,57 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from "@tanstack/react-router";
+import { Empty, ErrorNote } from "../parts/basic.js";
+import { readRunSearch } from "../screens/run/search.js";
+import { RunsScreen } from "../screens/runs.js";
+import { readRunsSearch } from "../screens/runs-search.js";
+import { Shell } from "./shell.js";
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: () => <Empty title="There is no such page">The menu has all that there are.</Empty>,
+});
+
+const routeTree = root.addChildren([
+  createRoute({
+    getParentRoute: () => root,
+    path: "/",
+    beforeLoad: () => {
+      throw redirect({ to: "/runs" });
+    },
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/runs",
+    validateSearch: readRunsSearch,
+    component: RunsScreen,
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/runs/$runId",
+    validateSearch: readRunSearch,
+    component: lazyRouteComponent(() => import("../screens/run/run.js"), "RunScreen"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/questions",
+    component: lazyRouteComponent(() => import("../screens/questions.js"), "QuestionsScreen"),
+  }),
+]);
+
+export const router = createRouter({
+  routeTree,
+  basepath: "/console",
+  defaultPreload: "intent",
+  defaultErrorComponent: ({ error, reset }) => <ErrorNote error={error} retry={reset} />,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,145 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { ArrowLeft, Square } from "lucide-react";
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { Button, ErrorNote, Icon, Spinner, useNow } from "../../parts/basic.js";
+import { CopyButton } from "../../parts/code.js";
+import { outcomeOf } from "../../parts/outcome.js";
+import { useMay } from "../../parts/session-context.js";
+import { OutcomeMark, UnconfinedBanner } from "../../parts/status.js";
+import { durationText, shortId, visibleText } from "../../parts/words.js";
+import { clientOf, type RunPlace } from "../../server/client.js";
+import { openQuestions, runInfo } from "../../server/queries.js";
+import { RunLog } from "../../server/run-log.js";
+import { Activity } from "./activity.js";
+import { Facts } from "./facts.js";
+
+const route = getRouteApi("/runs/$runId");
+
+/** The events of a run, read while its screen is shown. */
+function useRunLog(place: RunPlace) {
+  const { runId, projectId } = place;
+  const [log, setLog] = useState<RunLog>();
+  useEffect(() => {
+    const begun = new RunLog({ runId, projectId });
+    setLog(begun);
+    return () => begun.leave();
+  }, [runId, projectId]);
+  return log;
+}
+
+export function RunScreen() {
+  const { runId } = route.useParams();
+  const { project } = route.useSearch();
+  const place = useMemo(() => ({ runId, projectId: project }), [runId, project]);
+  const log = useRunLog(place);
+  if (log === undefined) return null;
+  return <FollowedRun place={place} log={log} />;
+}
+
+function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: RunLog }) {
+  const snapshot = useSyncExternalStore(log.subscribe, log.snapshot);
+  const { result, error, isLive } = snapshot;
+  const cache = useQueryClient();
+  const wasLiveAtFirst = useRef<boolean>(undefined);
+  const { data: info, error: missing } = useQuery(runInfo(place, !isLive));
+  const { data: questions = [] } = useQuery(openQuestions);
+  const openCount = questions.filter(
+    ({ runId, projectId }) => runId === place.runId && projectId === info?.projectId,
+  ).length;
+  useEffect(() => {
+    if (!isLive) void cache.invalidateQueries({ queryKey: openQuestions.queryKey });
+  }, [isLive, cache]);
+  if (missing !== null && info === undefined && snapshot.events === 0) return <ErrorNote error={missing} />;
+  if (info === undefined) return <Spinner label="Reading the run" />;
+  wasLiveAtFirst.current ??= info.state !== "ended";
+  const wasLive = wasLiveAtFirst.current;
+  const outcome = outcomeOf(isLive ? info.state : "ended", result ?? info.result, openCount);
+  const receipt = result?.receipt ?? info.result?.receipt;
+  return (
+    <>
+      <header className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 pt-4 pb-3 md:px-8 md:pt-6">
+        <Link
+          to="/runs"
+          aria-label="All runs"
+          className="-ml-2 rounded-md p-2 text-muted hover:bg-hover hover:text-ink"
+        >
+          <Icon of={<ArrowLeft />} />
+        </Link>
+        <h1 className="truncate">{visibleText(info.harness)}</h1>
+        <span className="flex items-center gap-1 text-sm text-muted">
+          <code className="text-sm">{shortId(visibleText(info.runId))}</code>
+          <CopyButton text={info.runId} label="Copy the run's id" />
+        </span>
+        <OutcomeMark outcome={outcome} />
+        <Took startedAt={info.startedAt} endedAt={info.endedAt} />
+        <div className="ml-auto flex gap-2">
+          <CopyCurl place={place} />
+          {isLive && <Cancel place={place} />}
+        </div>
+      </header>
+      <UnconfinedBanner receipt={receipt} />
+      <div className="flex min-h-0 flex-1 flex-col overflow-y-auto border-t border-line lg:flex-row lg:overflow-hidden">
+        <Activity place={place} snapshot={snapshot} follows={wasLive} />
+        <Facts info={info} snapshot={snapshot} receipt={receipt} />
+      </div>
+      {error !== undefined && (
+        <p role="alert" className="border-t border-line bg-bad-wash px-8 py-2 text-sm text-bad">
+          {error.message}
+        </p>
+      )}
+    </>
+  );
+}
+
+function Took({
+  startedAt,
+  endedAt,
+}: {
+  readonly startedAt: string | undefined;
+  readonly endedAt: string | undefined;
+}) {
+  const now = useNow(1_000);
+  if (startedAt === undefined) return null;
+  const end = endedAt === undefined ? now : Date.parse(endedAt);
+  return <span className="numeric text-sm text-muted">{durationText(end - Date.parse(startedAt))}</span>;
+}
+
+function Cancel({ place }: { readonly place: RunPlace }) {
+  const may = useMay();
+  const [isBusy, setIsBusy] = useState(false);
+  if (!may.operate) return null;
+  const cancel = async () => {
+    setIsBusy(true);
+    await clientOf(place)
+      .cancelRun(place.runId)
+      .catch(() => setIsBusy(false));
+  };
+  return (
+    <Button look="bad" disabled={isBusy} onClick={() => void cancel()}>
+      <Icon of={<Square />} />
+      {isBusy ? "Cancelling…" : "Cancel"}
+    </Button>
+  );
+}
+
+/** A command that follows this run, for a terminal. */
+export function curlOf({ runId, projectId }: RunPlace): string {
+  const query = projectId === undefined ? "" : `?projectId=${encodeURIComponent(projectId)}`;
+  const url = `${location.origin}/runs/${encodeURIComponent(runId)}/events${query}`;
+  return `curl -N -H "Authorization: Bearer $AMBIT_TOKEN" '${url.replaceAll("'", "%27")}'`;
+}
+
+function CopyCurl({ place }: { readonly place: RunPlace }) {
+  const [isCopied, setIsCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(curlOf(place));
+    setIsCopied(true);
+    setTimeout(() => setIsCopied(false), 1_500);
+  };
+  return (
+    <Button className="hidden md:inline-flex" title={curlOf(place)} onClick={() => void copy()}>
+      {isCopied ? "Copied" : "Copy as curl"}
+    </Button>
+  );
+}

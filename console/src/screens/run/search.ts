@@ -1,0 +1,17 @@
+export const tabs = ["activity"] as const;
+export type Tab = (typeof tabs)[number];
+
+export interface RunSearch {
+  readonly project?: string;
+  readonly tab?: Exclude<Tab, "activity">;
+}
+
+export function readRunSearch(search: Readonly<Record<string, unknown>>): RunSearch {
+  const { project, tab } = search;
+  const isTab = (value: unknown): value is Exclude<Tab, "activity"> =>
+    value !== "activity" && tabs.some((name) => name === value);
+  return {
+    ...(typeof project === "string" && project !== "" ? { project } : {}),
+    ...(isTab(tab) ? { tab } : {}),
+  };
+}

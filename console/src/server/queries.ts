@@ -1,0 +1,45 @@
+import { AmbitError } from "@ambit/client";
+import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
+import { client, clientOf, type RunPlace } from "./client.js";
+
+/** Milliseconds between two looks at what changes. */
+export const lookMs = 2_000;
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      retry: (count, error) => error instanceof AmbitError && error.retryable && count < 2,
+      retryDelay: 500,
+      refetchOnWindowFocus: true,
+    },
+  },
+});
+
+/** An ended run never changes. */
+export const runInfo = ({ runId, projectId }: RunPlace, hasEnded: boolean) =>
+  queryOptions({
+    queryKey: ["run", projectId, runId, hasEnded],
+    queryFn: ({ signal }) => client.runInfo(runId, { projectId, signal }),
+    staleTime: hasEnded ? Number.POSITIVE_INFINITY : 0,
+  });
+
+export const openQuestions = queryOptions({
+  queryKey: ["questions", "open"],
+  queryFn: async ({ signal }) =>
+    (await client.interactions({ state: "open", limit: 1_000, signal })).interactions,
+  refetchInterval: lookMs,
+  placeholderData: keepPreviousData,
+});
+
+export const actors = queryOptions({
+  queryKey: ["plugins"],
+  queryFn: async ({ signal }) => (await client.plugins({ signal })).actors,
+  staleTime: 10_000,
+});
+
+export const patch = (place: RunPlace) =>
+  queryOptions({
+    queryKey: ["patch", place.projectId, place.runId],
+    queryFn: ({ signal }) => clientOf(place).patch(place.runId, { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });

@@ -1,0 +1,295 @@
+import type { AgentEvent, FailedResult, RunResult } from "@ambit/client";
+import { AmbitError } from "@ambit/client";
+import { clientOf, type RunPlace } from "./client.js";
+import { sessionFetch } from "./session.js";
+
+type EventOf<Type extends AgentEvent["type"]> = Extract<AgentEvent, { type: Type }>;
+export type Change = NonNullable<EventOf<"tool_result">["changes"]>[number];
+
+/** One thing that happened in a run, as a reader sees it. `version` grows with each change of it. */
+export type Entry = { readonly key: string; version: number } & (
+  | { readonly kind: "message" | "thought"; text: string; isOpen: boolean }
+  | {
+      readonly kind: "call";
+      readonly id: string;
+      readonly name: string;
+      readonly input: unknown;
+      printed: string;
+      result?: EventOf<"tool_result">;
+      question?: Question;
+      /** Milliseconds of this page's clock; undefined for what had happened before it looked. */
+      readonly beganAt: number | undefined;
+      endedAt?: number;
+    }
+  | { readonly kind: "question"; readonly question: Question }
+  | { readonly kind: "decision"; readonly decision: EventOf<"boundary_decision"> }
+  | { readonly kind: "file"; readonly file: EventOf<"file"> }
+  | { readonly kind: "error"; readonly message: string }
+  | { readonly kind: "note"; readonly title: string; readonly data: unknown }
+);
+
+export interface Question {
+  readonly id: string;
+  readonly kind: EventOf<"interaction_request">["kind"];
+  readonly payload: NonNullable<EventOf<"interaction_request">["payload"]>;
+  state: "open" | "answered" | "expired";
+  answer?: EventOf<"interaction_response">["payload"];
+}
+
+export interface PlanEntry {
+  readonly content: string;
+  readonly status: string;
+}
+
+/** A run as far as it was read. */
+export interface RunSnapshot {
+  readonly entries: readonly Entry[];
+  readonly plan: readonly PlanEntry[];
+  readonly events: number;
+  readonly usage: EventOf<"usage"> | undefined;
+  readonly result: RunResult | FailedResult | undefined;
+  /** Why it can't be read. */
+  readonly error: AmbitError | undefined;
+  readonly isLive: boolean;
+}
+
+const empty: RunSnapshot = {
+  entries: [],
+  plan: [],
+  events: 0,
+  usage: undefined,
+  result: undefined,
+  error: undefined,
+  isLive: true,
+};
+
+/** Milliseconds after a reader's begin in which events count as old: their times aren't known. */
+const replayMs = 400;
+
+/** Follows one run, and groups its events into entries. Listeners hear of a change once per frame. */
+export class RunLog {
+  #snapshot: RunSnapshot = empty;
+  readonly #entries: Entry[] = [];
+  readonly #calls = new Map<string, Extract<Entry, { kind: "call" }>>();
+  readonly #texts = new Map<string, Extract<Entry, { kind: "message" | "thought" }>>();
+  readonly #questions = new Map<string, Question>();
+  #plan: readonly PlanEntry[] = [];
+  #usage: EventOf<"usage"> | undefined;
+  #events = 0;
+  readonly #listeners = new Set<() => void>();
+  #isScheduled = false;
+  readonly #left = new AbortController();
+  readonly #openedAt = performance.now();
+
+  constructor(place: RunPlace) {
+    void this.#follow(place);
+  }
+
+  readonly subscribe = (listener: () => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  readonly snapshot = () => this.#snapshot;
+
+  /** Ends the reading, not the run. */
+  leave(): void {
+    this.#left.abort();
+  }
+
+  async #follow(place: RunPlace): Promise<void> {
+    const { signal } = this.#left;
+    // A client gives up on what is gone, and begins again after anything else.
+    const gone = () => new Response(null, { status: 410 });
+    const send: typeof fetch = async (input, init) => {
+      if (signal.aborted) return gone();
+      try {
+        return await sessionFetch(input, { ...init, signal });
+      } catch (error) {
+        if (signal.aborted) return gone();
+        throw error;
+      }
+    };
+    const run = clientOf(place, send).attach(place.runId, { reconnectTimeoutMs: 24 * 60 * 60_000 });
+    try {
+      for await (const event of run) {
+        this.#read(event);
+        this.#publish({});
+      }
+      this.#publish({ result: await run.result, isLive: false });
+    } catch (error) {
+      if (signal.aborted) return;
+      const failure = error instanceof AmbitError ? error : undefined;
+      this.#publish(
+        failure?.result === undefined
+          ? { error: failure ?? unreadable(error), isLive: false }
+          : { result: failure.result, isLive: false },
+      );
+    }
+  }
+
+  #publish(change: Partial<RunSnapshot>): void {
+    const isLast = change.isLive === false;
+    this.#snapshot = { ...this.#snapshot, ...change };
+    if (this.#isScheduled && !isLast) return;
+    this.#isScheduled = true;
+    const show = () => {
+      this.#isScheduled = false;
+      this.#snapshot = {
+        ...this.#snapshot,
+        entries: [...this.#entries],
+        plan: this.#plan,
+        events: this.#events,
+        usage: this.#usage,
+      };
+      for (const listener of this.#listeners) listener();
+    };
+    if (isLast) show();
+    // A page in the background has no frames.
+    else setTimeout(show, document.hidden ? 500 : 16);
+  }
+
+  get #now(): number | undefined {
+    const now = performance.now();
+    return now - this.#openedAt < replayMs ? undefined : now;
+  }
+
+  #add(entry: Entry): void {
+    this.#entries.push(entry);
+  }
+
+  #read(event: AgentEvent): void {
+    this.#events += 1;
+    const key = `${this.#events}`;
+    switch (event.type) {
+      case "message":
+      case "thought":
+        this.#add({ key, version: 0, kind: event.type, text: event.text, isOpen: false });
+        break;
+      case "message_start":
+      case "thought_start": {
+        const kind = event.type === "message_start" ? "message" : "thought";
+        const entry = { key, version: 0, kind, text: "", isOpen: true } as const;
+        const text = { ...entry };
+        this.#texts.set(event.id, text);
+        this.#add(text);
+        break;
+      }
+      case "message_delta":
+      case "thought_delta": {
+        const text = this.#texts.get(event.id);
+        if (text === undefined) break;
+        text.text += event.delta;
+        text.version += 1;
+        break;
+      }
+      case "message_end":
+      case "thought_end": {
+        const text = this.#texts.get(event.id);
+        if (text === undefined) break;
+        text.isOpen = false;
+        text.version += 1;
+        break;
+      }
+      case "tool_call":
+        this.#call(key, event);
+        break;
+      case "tool_output": {
+        const call = this.#calls.get(event.id);
+        if (call === undefined) break;
+        call.printed += event.delta;
+        call.version += 1;
+        break;
+      }
+      case "tool_result": {
+        const call = this.#calls.get(event.id) ?? this.#call(key, { type: "tool_call", id: event.id });
+        call.result = event;
+        if (this.#now !== undefined) call.endedAt = this.#now;
+        call.version += 1;
+        break;
+      }
+      case "interaction_request":
+        this.#ask(key, event);
+        break;
+      case "interaction_response":
+      case "interaction_expired":
+        this.#settle(event);
+        break;
+      case "boundary_decision":
+        this.#add({ key, version: 0, kind: "decision", decision: event });
+        break;
+      case "file":
+        this.#add({ key, version: 0, kind: "file", file: event });
+        break;
+      case "error":
+        this.#add({ key, version: 0, kind: "error", message: event.message });
+        break;
+      case "mcp_server_failed": {
+        const message = `The MCP server ${event.serverName} can't be used: ${event.message}`;
+        this.#add({ key, version: 0, kind: "error", message });
+        break;
+      }
+      case "usage":
+        this.#usage = event;
+        break;
+      case "data":
+        if (event.name === "plan") this.#plan = planIn(event.data);
+        else if (event.name !== "run")
+          this.#add({ key, version: 0, kind: "note", title: event.name, data: event.data });
+        break;
+      case "turn":
+      case "commands":
+      case "mode":
+      case "configuration":
+      case "done":
+        break;
+    }
+  }
+
+  #call(key: string, event: EventOf<"tool_call">) {
+    const { id, name = "tool", input } = event;
+    const call: Extract<Entry, { kind: "call" }> = {
+      ...{ key, version: 0, kind: "call", id, name, input, printed: "", beganAt: this.#now },
+    };
+    this.#calls.set(id, call);
+    this.#add(call);
+    return call;
+  }
+
+  #ask(key: string, event: EventOf<"interaction_request">): void {
+    const { id, kind, payload = {} } = event;
+    const question: Question = { id, kind, payload, state: "open" };
+    this.#questions.set(id, question);
+    const call = this.#calls.get(payload.toolCallId ?? id);
+    if (call === undefined) this.#add({ key, version: 0, kind: "question", question });
+    else {
+      call.question = question;
+      call.version += 1;
+    }
+  }
+
+  #settle(event: EventOf<"interaction_response"> | EventOf<"interaction_expired">): void {
+    const question = this.#questions.get(event.id);
+    if (question === undefined) return;
+    question.state = event.type === "interaction_response" ? "answered" : "expired";
+    if (event.type === "interaction_response") question.answer = event.payload;
+    const shown = this.#entries.find(
+      (entry) => (entry.kind === "call" || entry.kind === "question") && entry.question === question,
+    );
+    if (shown !== undefined) shown.version += 1;
+  }
+}
+
+function planIn(data: unknown): readonly PlanEntry[] {
+  const entries = typeof data === "object" && data !== null && "entries" in data ? data.entries : [];
+  if (!Array.isArray(entries)) return [];
+  return entries.map((entry) => ({ content: String(entry?.content), status: String(entry?.status) }));
+}
+
+function unreadable(cause: unknown): AmbitError {
+  return new AmbitError("The run can't be read: reload the page", {
+    code: "invalid_response",
+    retryable: true,
+    cause,
+  });
+}
