@@ -177,7 +177,8 @@ export class LocalSandbox implements VerifiableBackend {
       if (failure === undefined) this.#confines = true;
       else if (failure instanceof SandboxFailed && failure.concerns === "host") this.#confines = false;
     };
-    const host = { config: this.#config, dataFolder, runner, jailSetup, lookup };
+    const reads = (paths: readonly RequiredPath[]) => this.reads(paths);
+    const host = { config: this.#config, dataFolder, runner, jailSetup, lookup, reads };
     return openConfined({ spec, ...host, isTried, onLaunch, ...options });
   }
 

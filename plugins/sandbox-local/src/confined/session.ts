@@ -7,7 +7,13 @@ import {
   SafeSessionFiles,
   type SessionFiles,
 } from "@ambit/backend-kit/safe-fs";
-import { type Evidence, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import {
+  type Evidence,
+  type Readability,
+  type RequiredPath,
+  SandboxFailed,
+  type SandboxSpec,
+} from "@ambit/core/plugin";
 import { type CredentialBroker, openSessionBroker, readAuthorities } from "@ambit/egress/credentials";
 import { type EgressChecks, type Lookup, openSessionProxy } from "@ambit/egress/proxy";
 import { z } from "zod";
@@ -208,6 +214,8 @@ export interface SessionOptions {
   readonly runner: RunnerFolder;
   readonly jailSetup: JailSetup;
   readonly lookup?: Lookup | undefined;
+  /** Whether a session's own user can read these paths. Default: all of their files are looked at. */
+  readonly reads?: (paths: readonly RequiredPath[]) => Readability;
   /** Authorities in PEM, replacing the host's, of servers that credentials may be sent to. */
   readonly trusted?: readonly string[] | undefined;
   /**
@@ -351,7 +359,7 @@ function rulesOf(
 }
 
 async function showRequiredPaths(
-  { spec, config, jailSetup, dataFolder }: SessionOptions,
+  { spec, config, jailSetup, dataFolder, reads = readabilityOf }: SessionOptions,
   folder: SessionFolder,
   hasOwnUser: boolean,
 ): Promise<RequiredPaths> {
@@ -365,7 +373,7 @@ async function showRequiredPaths(
   const needed = [node, ...spec.requiredPaths].filter(
     ({ path }) => !isOfSystem(path, jailSetup.system) && path !== dataFolder,
   );
-  const readability = hasOwnUser ? readabilityOf(needed) : true;
+  const readability = hasOwnUser ? reads(needed) : true;
   if (readability !== true) throw new SandboxFailed(readability.reason);
   const places = join(folder.path, "relocated");
   const requiredPaths = await resolveRequiredPaths(

@@ -3,9 +3,18 @@ import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { tryInside } from "@ambit/attacks/inside";
 import type { Sandbox } from "@ambit/core/plugin";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { resolveRequiredPaths } from "../../../src/confined/files/required-paths.js";
-import { confinedBackend, openConfined, run, shell, temporaryFolder } from "../../support/specs.js";
+import {
+  closed,
+  confinedBackend,
+  openConfined,
+  run,
+  scope,
+  shell,
+  specOf,
+  temporaryFolder,
+} from "../../support/specs.js";
 import { testAsRoot } from "../../support/user.js";
 
 /** An agent in a home that is closed to others, next to a secret. */
@@ -148,4 +157,32 @@ test("the data folder stays hidden in a shown path, also if it is reached throug
   expect((await run(sandbox, shell(`ls -a ${shown}/data ${folder} 2>/dev/null; echo ran`))).stdout).toBe(
     `${shown}/data:\n.\n..\nran\n`,
   );
+});
+
+testAsRoot("a backend looks at each required path once, for all of its sessions", async () => {
+  const looked: string[] = [];
+  vi.resetModules();
+  vi.doMock("../../../src/confined/files/required-paths.js", async (original) => {
+    const whole = await original<typeof import("../../../src/confined/files/required-paths.js")>();
+    const look: typeof whole.readabilityOf = (paths) => {
+      looked.push(...paths.map(({ path }) => path));
+      return whole.readabilityOf(paths);
+    };
+    return { ...whole, readabilityOf: look };
+  });
+  onTestFinished(() => {
+    vi.doUnmock("../../../src/confined/files/required-paths.js");
+    vi.resetModules();
+  });
+  const { configSchema, LocalSandbox } = await import("../../../src/index.js");
+  const dataFolder = await temporaryFolder();
+  await chmod(dataFolder, 0o711);
+  const backend = new LocalSandbox(configSchema.parse({ dataFolder }));
+  const agent = await temporaryFolder();
+  await chmod(agent, 0o755);
+  const requiredPaths = [{ path: agent, what: "The agent" }];
+  for (let session = 0; session < 2; session += 1)
+    await (await backend.open(specOf({ boundary: closed, requiredPaths }), scope)).close();
+  expect(looked.filter((path) => path === agent)).toHaveLength(1);
+  expect(new Set(looked).size).toBe(looked.length);
 });
