@@ -21,6 +21,8 @@ export interface GoalOptions {
   pairs(usual: number): number;
   /** Whether packages to compare with may be installed from npm, into the cache. */
   readonly peers: boolean;
+  /** An earlier revision of Ambit to compare with. Default: none. */
+  readonly before?: string | undefined;
   /** Reports progress on stderr. */
   progress(text: string): void;
 }

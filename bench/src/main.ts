@@ -10,12 +10,13 @@ import { plotOf } from "./plot/points.js";
 import { jsonReport, markdownTable, type Outcome, textTable } from "./report.js";
 
 const usage = `npm run bench -- [--only G9,G15] [--pairs N] [--json | --markdown] [--save FILE] [--plot FILE]
-                 [--peers] [--list]
+                 [--peers] [--before REVISION] [--list]
 
 Measures the goals of speed, each as the ratio of interleaved pairs in this one run, and prints what is met and
 what isn't. It judges nothing else: an unmet goal is no failure, a goal that breaks while it is measured is.
 --save also writes every value of every pair to a file, as JSON; --plot draws those of C1 as SVG. --peers installs
-packages of others from npm into .cache/bench-peers, and measures them too.`;
+packages of others from npm into .cache/bench-peers, and measures them too; --before does the same with an earlier
+revision of Ambit, which it builds in .cache/bench-before.`;
 
 const { values } = parseArgs({
   options: {
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     save: { type: "string" },
     plot: { type: "string" },
     peers: { type: "boolean", default: false },
+    before: { type: "string" },
     list: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -68,7 +70,8 @@ async function outcomeOf(goal: Goal, options: GoalOptions): Promise<Outcome & { 
 async function bench(): Promise<number> {
   const chosen = chosenGoals(values.only);
   const pairs = pairsOf(values.pairs);
-  const options: GoalOptions = { pairs: (usual) => pairs ?? usual, peers: values.peers, progress: report };
+  const { peers, before } = values;
+  const options: GoalOptions = { pairs: (usual) => pairs ?? usual, peers, before, progress: report };
   const loadBefore = loadavg()[0]?.toFixed(1);
   const outcomes: (Outcome & { readonly broken?: true })[] = [];
   for (const goal of chosen) {

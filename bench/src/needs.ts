@@ -1,7 +1,10 @@
 import { lookup } from "node:dns/promises";
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { messageOf } from "@ambit/core";
+import { agentsFolder } from "./floors/agent-launch.js";
+import { type RealAgent, realAgents } from "./floors/driver-messages.js";
 import type { Need } from "./goal.js";
 import { openBackend } from "./subjects/sandboxes/confined.js";
 
@@ -47,9 +50,18 @@ export async function ownLoopback(): Promise<
   }
 }
 
-export const loopbackName: Need = {
-  missing: async () =>
-    (await ownLoopback()) === undefined
-      ? "this machine's own name doesn't lead to loopback, and literal loopback addresses don't go through the proxy"
-      : undefined,
+const agentPackages: Readonly<Record<RealAgent, string>> = {
+  codex: "@agentclientprotocol/codex-acp",
+  gemini: "@google/gemini-cli",
+  pi: "pi-acp",
+};
+
+/** Agents that every test run has installed. */
+export const installedAgents: Need = {
+  missing: async () => {
+    const missing = realAgents.filter(
+      (id) => !existsSync(join(agentsFolder, "node_modules", agentPackages[id])),
+    );
+    return missing.length === 0 ? undefined : `not installed: ${missing.join(", ")}: npm run setup`;
+  },
 };

@@ -35,15 +35,10 @@ export function launchOf(
     case "gemini":
       return gemini(subject.modelUrl, home);
     case "pi":
-      return pi(subject.modelUrl, home, toolUrl, nodeOf(subject));
+      return pi(subject.modelUrl, home, toolUrl);
     case undefined:
       return { arguments: [demoAgentEntry], environment: {} };
   }
-}
-
-/** The program that runs an agent; in a container, the image's. */
-export function nodeOf(subject: Subject | undefined): string {
-  return subject?.container === undefined ? process.execPath : "node";
 }
 
 function codex(modelUrl: string, home: string): AgentLaunch {
@@ -100,7 +95,7 @@ function gemini(modelUrl: string, home: string): AgentLaunch {
   };
 }
 
-function pi(modelUrl: string, home: string, toolUrl: string | undefined, node: string): AgentLaunch {
+function pi(modelUrl: string, home: string, toolUrl: string | undefined): AgentLaunch {
   const folder = join(home, ".pi/agent");
   const command = join(home, "pi");
   const extension = join(home, "extension.js");
@@ -119,7 +114,7 @@ function pi(modelUrl: string, home: string, toolUrl: string | undefined, node: s
   if (toolUrl !== undefined) put(extension, posting(toolUrl));
   const cli = installed("@earendil-works/pi-coding-agent/dist/bundle/cli.js");
   const given = toolUrl === undefined ? "--no-extensions" : `--no-extensions --extension '${extension}'`;
-  put(command, `#!/bin/sh\nexec '${node}' '${cli}' ${given} --no-approve "$@"\n`);
+  put(command, `#!/bin/sh\nexec '${process.execPath}' '${cli}' ${given} --no-approve "$@"\n`);
   chmodSync(command, 0o755);
   return {
     arguments: [installed("pi-acp/dist/index.js")],

@@ -6,8 +6,6 @@ export type RealAgent = (typeof realAgents)[number];
 const subjectSchema = z.object({
   agent: z.enum(realAgents),
   modelUrl: z.string(),
-  /** A running container in which `docker exec` starts the agent. Default: this machine. */
-  container: z.object({ socket: z.string(), id: z.string() }).optional(),
 });
 /** A real agent, and its scripted model server. */
 export type Subject = z.infer<typeof subjectSchema>;
@@ -15,17 +13,11 @@ export type Subject = z.infer<typeof subjectSchema>;
 /** Default: the demo agent. */
 const shared = { id: z.number(), toolUrl: z.string().optional(), subject: subjectSchema.optional() };
 
-/**
- * `run`: a new agent for one turn, which ends with the response. `begin` starts one, to `initialize`, whose conversation
- * and first turn are `converse`. The others share an open agent.
- */
+/** `run`: a new agent for one turn, which ends with the response. The others share an open agent. */
 export const driverRequestSchema = z.discriminatedUnion("step", [
   z.object({ step: z.literal("run"), script: z.string(), ...shared }),
   z.object({ step: z.literal("open"), agent: z.string(), ...shared }),
-  z.object({ step: z.literal("begin"), agent: z.string(), ...shared }),
-  z.object({ step: z.literal("converse"), agent: z.string(), script: z.string(), ...shared }),
   z.object({ step: z.literal("prompt"), agent: z.string(), script: z.string(), ...shared }),
-  z.object({ step: z.literal("close"), agent: z.string(), ...shared }),
 ]);
 type DriverRequest = z.infer<typeof driverRequestSchema>;
 export type DriverStep = DriverRequest extends infer Request
@@ -34,17 +26,11 @@ export type DriverStep = DriverRequest extends infer Request
     : never
   : never;
 
-/** Milliseconds, except `updates` and `completed`. */
 const promptFiguresSchema = z.object({
-  updates: z.number(),
-  /** From the prompt to its response. */
-  ms: z.number(),
   /** Tool calls that the agent reports as completed. */
   completed: z.number(),
-  /** From the first message of a tool call to the last. */
+  /** Milliseconds from the first message of a tool call to the last. */
   toolsMs: z.number(),
-  /** From the first update to the prompt's response. */
-  sinceFirstMs: z.number(),
 });
 export type PromptFigures = z.infer<typeof promptFiguresSchema>;
 

@@ -1,9 +1,9 @@
 import { messageOf } from "@ambit/core";
-import type { Goal, GoalMeasurement, GoalOptions, Limit } from "../../goal.js";
-import { median, percentile, rotating, short } from "../../measure.js";
-import { confinement } from "../../needs.js";
-import { installPeer } from "../../peers/install-peer.js";
-import { openEngine } from "../../subjects/sandboxes/docker.js";
+import type { Goal, GoalMeasurement, GoalOptions, Limit } from "../goal.js";
+import { median, percentile, rotating, short } from "../measure.js";
+import { confinement } from "../needs.js";
+import { installPeer } from "../peers/install-peer.js";
+import { openEngine } from "../subjects/sandboxes/docker.js";
 import {
   type FirstCommandCost,
   type FirstCommandSide,
@@ -11,7 +11,7 @@ import {
   firstCommandSides,
   type Places,
   startFirstCommands,
-} from "../../subjects/sandboxes/first-command.js";
+} from "../subjects/sandboxes/first-command.js";
 
 interface Title {
   readonly what: string;

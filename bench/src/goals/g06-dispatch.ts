@@ -1,10 +1,13 @@
+import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import type { Goal } from "../../goal.js";
-import { mediansOf } from "../../measure.js";
-import { startAmbit } from "../../subjects/server/ambit-server.js";
-import { startBareServer } from "../../subjects/server/bare-server.js";
-import { benchPlugin } from "../../subjects/server/bench-plugin.js";
-import { toolCallback, usualTool } from "../../subjects/server/requests.js";
+import type { Goal } from "../goal.js";
+import { mediansOf } from "../measure.js";
+import { startAmbit } from "../subjects/server/ambit-server.js";
+import { startBareServer } from "../subjects/server/bare-server.js";
+import { toolCallback, usualTool } from "../subjects/server/requests.js";
+
+/** For a configuration: an absolute path needs no installation. */
+const benchPlugin = fileURLToPath(new URL("../plugins/bench-actors.js", import.meta.url));
 
 const pairsSchema = z.object({
   ratios: z.array(z.number()),
@@ -26,7 +29,7 @@ export const dispatch: Goal = {
       "/run",
       JSON.stringify({
         harness: "bench-agent",
-        messages: [{ role: "user", content: `dispatch ${pairs(60)} ${url}` }],
+        messages: [{ role: "user", content: `${pairs(60)} ${url}` }],
         toolCallback: toolCallback(`${url}/tools`),
         customTools: [usualTool(0)],
       }),

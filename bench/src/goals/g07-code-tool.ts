@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { realpathSync } from "node:fs";
 import type { Sandbox, ToolScope } from "@ambit/core/plugin";
 import codePlugin, { CodeExecutor } from "@ambit/executor-code";
-import type { Goal, GoalMeasurement } from "../../goal.js";
-import { descendantsOf, pssMibOf } from "../../machine/processes.js";
-import { pause } from "../../machine/program.js";
-import { interleaved, mediansOf, timed } from "../../measure.js";
-import { confinement, python as pythonHere, systemPython } from "../../needs.js";
-import { boundaryOf, openBackend, requestOf, silent } from "../../subjects/sandboxes/confined.js";
+import type { Goal, GoalMeasurement } from "../goal.js";
+import { descendantsOf, pssMibOf } from "../machine/processes.js";
+import { pause } from "../machine/program.js";
+import { interleaved, mediansOf, timed } from "../measure.js";
+import { confinement, python as pythonHere, systemPython } from "../needs.js";
+import { boundaryOf, openBackend, requestOf, silent } from "../subjects/sandboxes/confined.js";
 
 const limit = { atMost: 1.3 } as const;
 const given = { words: ["a", "b", "c"] };

@@ -1,9 +1,9 @@
-import type { Goal } from "../../goal.js";
-import type { HttpCaller } from "../../http.js";
-import { interleaved, mediansOf, timedEach } from "../../measure.js";
-import { startAmbit } from "../../subjects/server/ambit-server.js";
-import { startBareServer, startValidatingServer } from "../../subjects/server/bare-server.js";
-import { demoRequest, toolCallback, usualTool } from "../../subjects/server/requests.js";
+import type { Goal } from "../goal.js";
+import type { HttpCaller } from "../http.js";
+import { interleaved, mediansOf, timedEach } from "../measure.js";
+import { startAmbit } from "../subjects/server/ambit-server.js";
+import { startBareServer, startValidatingServer } from "../subjects/server/bare-server.js";
+import { demoRequest, toolCallback, usualTool } from "../subjects/server/requests.js";
 
 const callsPerSample = 50;
 const limit = { atMost: 2 } as const;

@@ -14,9 +14,9 @@ import {
 } from "@ambit/core";
 import type { Harness, SandboxBackend, ToolDelivery, ToolExecutor, ToolSource } from "@ambit/core/plugin";
 import { CallbackExecutor, configSchema } from "@ambit/executor-callback";
-import type { Goal } from "../../goal.js";
-import { interleaved, mediansOf, timedEach } from "../../measure.js";
-import { demoRequest, toolCallback, usualTool } from "../../subjects/server/requests.js";
+import type { Goal } from "../goal.js";
+import { interleaved, mediansOf, timedEach } from "../measure.js";
+import { demoRequest, toolCallback, usualTool } from "../subjects/server/requests.js";
 
 const kinds = 40;
 

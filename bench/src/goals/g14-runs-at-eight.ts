@@ -1,9 +1,9 @@
-import type { Goal } from "../../goal.js";
-import { interleaved, mediansOf } from "../../measure.js";
-import { startAcpDirect } from "../../subjects/agents/acp-direct.js";
-import { startAmbit } from "../../subjects/server/ambit-server.js";
-import { demoRequest } from "../../subjects/server/requests.js";
-import { run } from "../../subjects/server/runs.js";
+import type { Goal } from "../goal.js";
+import { interleaved, mediansOf } from "../measure.js";
+import { startAcpDirect } from "../subjects/agents/acp-direct.js";
+import { startAmbit } from "../subjects/server/ambit-server.js";
+import { demoRequest } from "../subjects/server/requests.js";
+import { run } from "../subjects/server/runs.js";
 
 const atOnce = 8;
 const total = 24;

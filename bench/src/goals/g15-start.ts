@@ -1,19 +1,19 @@
 import { freePort } from "@ambit/backend-kit";
-import type { Goal } from "../../goal.js";
-import { HttpCaller } from "../../http.js";
-import { memoryMibOf } from "../../machine/processes.js";
-import { type ProgramOptions, pause, startProgram } from "../../machine/program.js";
-import { temporaryFolder } from "../../machine/temporary-folder.js";
-import { interleaved, mediansOf } from "../../measure.js";
-import { linux } from "../../needs.js";
+import type { Goal } from "../goal.js";
+import { HttpCaller } from "../http.js";
+import { memoryMibOf } from "../machine/processes.js";
+import { type ProgramOptions, pause, startProgram } from "../machine/program.js";
+import { temporaryFolder } from "../machine/temporary-folder.js";
+import { interleaved, mediansOf } from "../measure.js";
+import { linux } from "../needs.js";
 import {
   type AmbitServer,
   ambitEntry,
   healthy,
   serveArguments,
   startAmbit,
-} from "../../subjects/server/ambit-server.js";
-import { bareEntry, startBareServer } from "../../subjects/server/bare-server.js";
+} from "../subjects/server/ambit-server.js";
+import { bareEntry, startBareServer } from "../subjects/server/bare-server.js";
 
 /** Milliseconds until a started server has settled. */
 const settleMs = 3_000;

@@ -31,18 +31,7 @@ function statOf(pid: number): Stat | undefined {
   return { state: fields[0] ?? "", parent: Number(fields[1]), started: fields[19] ?? "", ticks };
 }
 
-export function identify(pid: number): ProcessIdentity | undefined {
-  const stat = statOf(pid);
-  return stat === undefined ? undefined : { pid, started: stat.started };
-}
-
-/** Whether it still runs; a zombie doesn't. */
-export function isRunning({ pid, started }: ProcessIdentity): boolean {
-  const stat = statOf(pid);
-  return stat !== undefined && stat.started === started && stat.state !== "Z" && stat.state !== "X";
-}
-
-export function allProcesses(): readonly number[] {
+function allProcesses(): readonly number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number);
@@ -72,19 +61,6 @@ export function descendantsOf(pid: number): readonly ProcessIdentity[] {
     }
   }
   return found;
-}
-
-/**
- * Processes whose arguments or environment contain a text, except a runner's watch process. Those of other users only if
- * readable.
- */
-export function processesWith(text: string): readonly ProcessIdentity[] {
-  return allProcesses().flatMap((pid) => {
-    if (readable(`/proc/${pid}/cmdline`).includes(watch)) return [];
-    const holds = ["cmdline", "environ"].some((file) => readable(`/proc/${pid}/${file}`).includes(text));
-    const identity = holds && pid !== process.pid ? identify(pid) : undefined;
-    return identity === undefined || !isRunning(identity) ? [] : [identity];
-  });
 }
 
 function readable(path: string): string {

@@ -31,6 +31,7 @@ const responseSchema = z.object({
  * its response to a `DELETE` of one doesn't come while the agent runs.
  */
 export interface SandboxAgent extends AsyncDisposable {
+  readonly pid: number;
   /** Starts an agent and its conversation. */
   open(agent: string): Promise<void>;
   /** One turn of an open agent, to its response. */
@@ -55,6 +56,8 @@ export async function startSandboxAgent(): Promise<SandboxAgent> {
     stdio: "ignore",
   });
   await once(child, "spawn");
+  const { pid } = child;
+  if (pid === undefined) throw new Error("sandbox-agent can't be started");
   const ended = once(child, "exit");
   opened.defer(async () => {
     child.kill("SIGTERM");
@@ -87,7 +90,7 @@ export async function startSandboxAgent(): Promise<SandboxAgent> {
     if (stopReason !== "end_turn") throw new Error(`sandbox-agent's turn ended with ${stopReason}`);
   };
   const owned = opened.move();
-  return { open, prompt, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { pid, open, prompt, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 /** Where it looks for agents that were installed before. */

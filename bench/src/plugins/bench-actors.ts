@@ -1,6 +1,6 @@
 /**
  * A plugin that the bench loads into a real server: an agent in the server's own process, so that only the runner's
- * work is measured. Its prompt is `flood N`, `generate N`, or `dispatch N URL`.
+ * work is measured. Its prompt is `PAIRS URL`.
  */
 import {
   type Agent,
@@ -16,7 +16,8 @@ import {
   type Turn,
 } from "@ambit/core/plugin";
 import { z } from "zod";
-import { dispatched } from "./dispatched.js";
+import { HttpCaller } from "../http.js";
+import { interleaved, timed } from "../measure.js";
 
 /** Publications by sandbox: this delivery passes tools within the process. */
 const published = new WeakMap<StartScope["sandbox"], Publication>();
@@ -65,37 +66,48 @@ function agentIn(scope: StartScope): Agent {
 }
 
 function eventsOf(turn: Turn, publication: Publication | undefined): AgentEvents {
-  const [verb, count = "0", url = ""] = textOf(turn.prompt).split(/\s+/);
-  if (verb === "flood") return flooding(Number(count));
-  if (verb === "generate") return generated(Number(count));
+  const [count = "0", url = ""] = textOf(turn.prompt).split(/\s+/);
   if (publication === undefined) throw new Error("dispatch needs a tool");
   return dispatched(publication, Number(count), url, turn.signal);
 }
 
-/** Events that are all available, like those of an agent whose output was read in one piece. */
-function flooding(count: number): AgentEvents {
-  const ready = counted(count);
-  return {
-    [Symbol.asyncIterator]: () => ({
-      next: async () => ready.next(),
-      ready: () => ready.next().value,
-    }),
-  };
-}
+const callsPerSample = 20;
 
-/** The same, each from an asynchronous generator: three promises. */
-async function* generated(count: number): AsyncGenerator<AgentEvent, void, undefined> {
-  yield* counted(count);
-}
-
-function* counted(count: number): Generator<AgentEvent, undefined, undefined> {
-  yield { type: "message_start", id: "block-1" };
-  for (let index = 0; index < count; index += 1) {
-    yield { type: "message_delta", id: "block-1", delta: `${index} ` };
-  }
-  yield { type: "message_end", id: "block-1" };
+/**
+ * Calls the run's tool, and posts the same arguments directly to its target, in turn. Its output is the pairs as JSON.
+ */
+async function* dispatched(
+  publication: Publication,
+  pairs: number,
+  url: string,
+  signal: AbortSignal,
+): AsyncGenerator<AgentEvent, void, undefined> {
+  const [tool] = publication.tools;
+  if (tool === undefined) throw new Error("dispatch needs a tool");
+  const given = { query: "ada lovelace", limit: 10, tags: ["customer"] };
+  const body = JSON.stringify({
+    data: { id: "call-1", type: "function", function: { name: "crm.search_contacts.v0", arguments: given } },
+  });
+  const direct = new HttpCaller(url);
+  const measured = await interleaved(
+    () =>
+      perCall(async () => {
+        const { isError, output } = await publication.call({ name: tool.name, arguments: given, signal });
+        if (isError) throw new Error(`the tool failed: ${output}`);
+      }),
+    () => perCall(() => direct.post("/", body)),
+    { pairs, warmUp: 20 },
+  );
+  direct.close();
+  yield { type: "message", text: JSON.stringify(measured) };
   yield { type: "done", stopReason: "end_turn" };
-  return undefined;
+}
+
+async function perCall(call: () => Promise<unknown>): Promise<number> {
+  const took = await timed(async () => {
+    for (let index = 0; index < callsPerSample; index += 1) await call();
+  });
+  return took / callsPerSample;
 }
 
 function textOf(prompt: readonly ContentBlock[]): string {

@@ -17,20 +17,11 @@ export interface AcpDirect extends AsyncDisposable {
   run(script: string, toolUrl?: string): Promise<PromptFigures>;
   open(agent: string, toolUrl?: string): Promise<void>;
   prompt(agent: string, script: string): Promise<PromptFigures>;
-  /** Starts an agent, to its response to `initialize`. */
-  begin(agent: string): Promise<void>;
-  /** The conversation of an agent that was begun, and its first turn. */
-  converse(agent: string, script: string): Promise<PromptFigures>;
-  close(agent: string): Promise<void>;
 }
 
-/**
- * @param subject default: the demo agent
- * @param folder for the agents' homes. Default: the system's temporary folder.
- */
-export function startAcpDirect(subject?: Subject, folder?: string): AcpDirect {
-  const environment: Record<string, string> = folder === undefined ? {} : { TMPDIR: folder };
-  const program = startProgram(entry, { messages: true, environment });
+/** @param subject default: the demo agent */
+export function startAcpDirect(subject?: Subject): AcpDirect {
+  const program = startProgram(entry, { messages: true });
   const waiting = new Map<number, (answer: DriverAnswer) => void>();
   let last = 0;
   program.child.on("message", (message) => {
@@ -60,9 +51,6 @@ export function startAcpDirect(subject?: Subject, folder?: string): AcpDirect {
     run: (script, toolUrl) => figuresOf({ step: "run", script, toolUrl }),
     open: async (agent, toolUrl) => void (await ask({ step: "open", agent, toolUrl })),
     prompt: (agent, script) => figuresOf({ step: "prompt", agent, script }),
-    begin: async (agent) => void (await ask({ step: "begin", agent })),
-    converse: (agent, script) => figuresOf({ step: "converse", agent, script }),
-    close: async (agent) => void (await ask({ step: "close", agent })),
     [Symbol.asyncDispose]: () => program.stop(),
   };
 }

@@ -10,6 +10,8 @@ import { type TemporaryFolder, temporaryFolder } from "../../machine/temporary-f
 export const ambitEntry = fileURLToPath(new URL("../bin/ambit.mjs", import.meta.resolve("ambit")));
 
 export interface ServerOptions {
+  /** The command. Default: this version's. */
+  readonly entry?: string | undefined;
   /** For runs without a boundary. `prefer`, the default: unconfined. `allow`: confined if the host can. */
   readonly unconfined?: "allow" | "prefer";
   /** Loaded before the plugins that come with Ambit: packages, or absolute paths. */
@@ -47,7 +49,7 @@ export async function startAmbit(options: ServerOptions = {}): Promise<AmbitServ
   const port = await freePort();
   const healthPort = options.answersHealthApart ? await freePort() : undefined;
   const serving = await serveArguments(folder, port, options);
-  const program = startProgram(ambitEntry, {
+  const program = startProgram(options.entry ?? ambitEntry, {
     ...serving,
     environment: {
       ...serving.environment,

@@ -6,8 +6,6 @@ import { healthy } from "./ambit-server.js";
 
 export const bareEntry = fileURLToPath(new URL("../../floors/bare-http.js", import.meta.url));
 
-const relayEntry = fileURLToPath(new URL("../../floors/agent-relay.js", import.meta.url));
-
 const validatingEntry = fileURLToPath(new URL("../../floors/bare-hono.js", import.meta.url));
 
 export interface BareServer extends AsyncDisposable {
@@ -23,11 +21,6 @@ export function startBareServer(address = "127.0.0.1"): Promise<BareServer> {
 /** Hono on Node's server, which checks a request by the run's own schema and refuses it. */
 export function startValidatingServer(): Promise<BareServer> {
   return startServer(validatingEntry, "127.0.0.1");
-}
-
-/** The same with an agent behind it, which the ACP SDK drives. */
-export function startAgentRelay(): Promise<BareServer> {
-  return startServer(relayEntry, "127.0.0.1");
 }
 
 async function startServer(entry: string, address: string): Promise<BareServer> {
