@@ -14,7 +14,7 @@ import { root } from "./setup.mjs";
 
 /**
  * Debian's names: dockerd with containerd and runc, gVisor's runtime, and what builds the image; what scrapes metrics; what
- * compiles the programs of `scripts/native` again, and runs those of the other machine.
+ * compiles the programs of `scripts/native` again, and runs those of the other machine; and a browser.
  */
 const packages = {
   "docker.io": "dockerd",
@@ -24,6 +24,7 @@ const packages = {
   gcc: "x86_64-linux-gnu-gcc",
   "gcc-aarch64-linux-gnu": "aarch64-linux-gnu-gcc",
   "qemu-user": "qemu-aarch64",
+  chromium: "chromium",
 };
 
 /** In CI as root on Debian or Ubuntu the engine must run: `AMBIT_MUST_RUN_DOCKER`. */

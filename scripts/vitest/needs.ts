@@ -24,6 +24,9 @@ const jail = [
 /** As sandboxes of root run: a container may let only root make a user namespace. */
 const asOrdinaryUser = ["setpriv", "--reuid", "65533", "--regid", "65533", "--clear-groups"] as const;
 
+/** Where Chromium is, on Debian and elsewhere. */
+export const browsers = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
 /** By the names that a test file's comment uses. */
 export const needs: Readonly<Record<string, Need>> = {
   jail: {
@@ -45,6 +48,10 @@ export const needs: Readonly<Record<string, Need>> = {
   git: {
     isMet: () => runs("git", "--version"),
     reason: `no git: ${installCommand(process.platform, "git")}`,
+  },
+  browser: {
+    isMet: () => browsers.some((path) => existsSync(path)),
+    reason: `no Chromium: ${installCommand(process.platform, "chromium")}`,
   },
   openssl: {
     isMet: () => runs("openssl", "version"),

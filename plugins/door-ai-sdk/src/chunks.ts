@@ -8,7 +8,12 @@ export type Chunk =
   | { readonly type: "finish"; readonly finishReason: FinishReason; readonly messageMetadata?: Metadata }
   | { readonly type: "abort"; readonly reason?: string }
   | { readonly type: "error"; readonly errorText: string }
-  | { readonly type: "text-start" | "text-end" | "reasoning-start" | "reasoning-end"; readonly id: string }
+  | { readonly type: "text-start" | "text-end" | "reasoning-end"; readonly id: string }
+  | {
+      readonly type: "reasoning-start";
+      readonly id: string;
+      readonly providerMetadata?: { readonly ambit: Json };
+    }
   | { readonly type: "text-delta" | "reasoning-delta"; readonly id: string; readonly delta: string }
   | {
       readonly type: "tool-input-available";

@@ -89,21 +89,19 @@ export function mapRecord(state: MessageState, record: StreamRecord): Step {
 function mapEvent(state: MessageState, event: AgentEvent): Step {
   switch (event.type) {
     case "message":
-      return wholeBlock(state, "text", event.text);
+      return wholeBlock(state, "text", event.text, event.parentToolCallId);
     case "thought":
-      return wholeBlock(state, "reasoning", event.text);
+      return wholeBlock(state, "reasoning", event.text, event.parentToolCallId);
     case "message_start":
-      return blockStart(state, "text", event.id);
+      return blockStart(state, "text", event);
     case "message_delta":
-      return blockDelta(state, "text", event);
-    case "message_end":
-      return blockEnd(state, "text", event.id);
-    case "thought_start":
-      return blockStart(state, "reasoning", event.id);
     case "thought_delta":
-      return blockDelta(state, "reasoning", event);
+      return blockDelta(state, event);
+    case "message_end":
     case "thought_end":
-      return blockEnd(state, "reasoning", event.id);
+      return blockEnd(state, event.id);
+    case "thought_start":
+      return blockStart(state, "reasoning", event);
     case "tool_call":
       return toolCall(state, event);
     case "tool_output":
@@ -141,36 +139,53 @@ function mapEvent(state: MessageState, event: AgentEvent): Step {
 
 const blockId = ({ turn }: MessageState, id: string) => `${turn}-${id}`;
 
-function wholeBlock(state: MessageState, kind: OpenBlock["kind"], text: string): Step {
-  const id = blockId(state, "whole");
+type Kind = OpenBlock["kind"];
+
+/** What a subagent says is no part of the answer: it is shown as the thoughts of the call that began it. */
+function startOf(
+  kind: Kind,
+  id: string,
+  parentToolCallId: string | undefined,
+): Chunk & { readonly type: `${Kind}-start` } {
+  if (parentToolCallId === undefined) return { type: `${kind}-start`, id };
+  return { type: "reasoning-start", id, providerMetadata: { ambit: { parentToolCallId } } };
+}
+
+function wholeBlock(state: MessageState, kind: Kind, text: string, parent: string | undefined): Step {
+  const [begun, chunks] = blockStart(state, kind, { id: "whole", parentToolCallId: parent });
+  const [ended, end] = blockEnd(begun, "whole");
+  return [ended, [...chunks, ...blockDelta(begun, { id: "whole", delta: text })[1], ...end]];
+}
+
+function blockStart(
+  state: MessageState,
+  ofEvent: Kind,
+  event: { readonly id: string; readonly parentToolCallId?: string | undefined },
+): Step {
+  const id = blockId(state, event.id);
+  const start = startOf(ofEvent, id, event.parentToolCallId);
+  const kind = start.type === "text-start" ? "text" : "reasoning";
+  return [{ ...state, blocks: [...state.blocks, { kind, id }] }, [start]];
+}
+
+function blockDelta(state: MessageState, event: { readonly id: string; readonly delta: string }): Step {
+  const block = openBlock(state, event.id);
   return [
     state,
-    [
-      { type: `${kind}-start`, id },
-      { type: `${kind}-delta`, id, delta: text },
-      { type: `${kind}-end`, id },
-    ],
+    block === undefined ? [] : [{ type: `${block.kind}-delta`, id: block.id, delta: event.delta }],
   ];
 }
 
-function blockStart(state: MessageState, kind: OpenBlock["kind"], eventId: string): Step {
-  const id = blockId(state, eventId);
-  return [{ ...state, blocks: [...state.blocks, { kind, id }] }, [{ type: `${kind}-start`, id }]];
+function blockEnd(state: MessageState, eventId: string): Step {
+  const block = openBlock(state, eventId);
+  if (block === undefined) return [state, []];
+  const blocks = state.blocks.filter((other) => other !== block);
+  return [{ ...state, blocks }, [{ type: `${block.kind}-end`, id: block.id }]];
 }
 
-function blockDelta(
-  state: MessageState,
-  kind: OpenBlock["kind"],
-  event: { readonly id: string; readonly delta: string },
-): Step {
-  const id = blockId(state, event.id);
-  return [state, [{ type: `${kind}-delta`, id, delta: event.delta }]];
-}
-
-function blockEnd(state: MessageState, kind: OpenBlock["kind"], eventId: string): Step {
+function openBlock(state: MessageState, eventId: string): OpenBlock | undefined {
   const id = blockId(state, eventId);
-  const blocks = state.blocks.filter((block) => block.kind !== kind || block.id !== id);
-  return [{ ...state, blocks }, [{ type: `${kind}-end`, id }]];
+  return state.blocks.find((block) => block.id === id);
 }
 
 /** The beginning of every id that Ambit gives to a question, and to the call that it is about. */
@@ -187,10 +202,10 @@ function toolCall(state: MessageState, event: EventOf<"tool_call">): Step {
 
 /** A call that Ambit, or the agent itself, executes. */
 function executedHere(
-  { id, name = "tool", input = {}, render }: EventOf<"tool_call">,
+  { id, name = "tool", input = {}, render, parentToolCallId }: EventOf<"tool_call">,
   more: Json = {},
 ): Chunk {
-  const metadata = { ...(render === undefined ? {} : { render }), ...more };
+  const metadata = { ...(render && { render }), ...(parentToolCallId && { parentToolCallId }), ...more };
   return {
     type: "tool-input-available",
     toolCallId: id,

@@ -163,6 +163,31 @@ const rows: readonly (readonly [string, readonly AgentEvent[], readonly object[]
     ],
   ],
   [
+    "what a subagent says and calls, apart from the answer",
+    [
+      call("c", "task"),
+      { type: "message_start", id: "m", parentToolCallId: "c" },
+      { type: "message_delta", id: "m", delta: "a" },
+      { type: "message_end", id: "m" },
+      call("d", "add", { parentToolCallId: "c" }),
+      returned("d"),
+      { type: "message", text: "b", parentToolCallId: "c" },
+      returned("c"),
+    ],
+    [
+      dynamic("c", { toolName: "task" }),
+      { type: "reasoning-start", id: "1-m", providerMetadata: { ambit: { parentToolCallId: "c" } } },
+      { type: "reasoning-delta", id: "1-m", delta: "a" },
+      { type: "reasoning-end", id: "1-m" },
+      dynamic("d", { toolMetadata: { parentToolCallId: "c" } }),
+      output("d", "2"),
+      { type: "reasoning-start", id: "1-whole", providerMetadata: { ambit: { parentToolCallId: "c" } } },
+      { type: "reasoning-delta", id: "1-whole", delta: "b" },
+      { type: "reasoning-end", id: "1-whole" },
+      output("c", "2"),
+    ],
+  ],
+  [
     "a call with its output as data, and how it is shown",
     [
       call("c", "add", { render: { kind: "component", component: "Sum" } }),

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
 import { demo, type Server } from "../support/ambit.js";
-import { noBrowser, openBrowser } from "./browser.js";
+import { noBrowser, openBrowser } from "../support/browser.js";
 import { packedProgram } from "./packed-program.js";
 import { servePreviews } from "./servers.js";
 

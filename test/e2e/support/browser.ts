@@ -9,13 +9,15 @@ const program = programs.find((path) => existsSync(path));
 export const noBrowser =
   program === undefined ? "Chromium isn't installed: apt-get install chromium" : undefined;
 
-/** It asks no other host than this one, for itself or a page. Closed with the test. */
-export async function openBrowser(): Promise<Browser> {
-  const browser = await chromium.launch({
+/** It asks no other host than this one, for itself or a page. The caller closes it. */
+export async function startBrowser(): Promise<Browser> {
+  return await chromium.launch({
     executablePath: program,
     // Root can't use its own sandbox.
     chromiumSandbox: process.getuid?.() !== 0,
     args: [
+      "--disable-gpu",
+      "--disable-quic",
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-sync",
@@ -23,6 +25,11 @@ export async function openBrowser(): Promise<Browser> {
       "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1",
     ],
   });
+}
+
+/** The same for one test, which closes it. */
+export async function openBrowser(): Promise<Browser> {
+  const browser = await startBrowser();
   onTestFinished(() => browser.close());
   return browser;
 }
