@@ -15,13 +15,13 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { type DoorConfig, requestSchema } from "./config.js";
-import { heartbeat } from "./heartbeat.js";
 import {
   failedOutcome,
   invalidOutcome,
   type Outcome,
   outcomeOf,
   progressOf,
+  refusedOutcome,
   type Spoken,
   toolResultOf,
   waitingOutcome,
@@ -33,6 +33,7 @@ import { cancelArguments, continueArguments, type GivenAnswer, runArguments, too
 
 /** The field of a call's `_meta` in which the program around the model brings fields of the run's request. */
 export const requestMetaKey = "ambit/request";
+const requestMetaPath = `_meta["${requestMetaKey}"]`;
 
 export interface AgentService {
   readonly config: DoorConfig;
@@ -165,6 +166,10 @@ class AgentCall {
     this.#runs = new Runs(service.callerOf(context));
   }
 
+  get #meta(): Readonly<Record<string, unknown>> {
+    return { [requestMetaPath]: this.#context.mcpReq._meta?.[requestMetaKey] };
+  }
+
   async callTool(call: z.output<typeof callSchema>): Promise<Result> {
     switch (call.name) {
       case "run_agent":
@@ -185,6 +190,12 @@ class AgentCall {
     const parsed = runArguments.safeParse(call.arguments);
     if (!parsed.success) return toolResultOf(invalidOutcome(parsed.error));
     const { prompt, agent, model, sessionId } = parsed.data;
+    const refused = this.#refuseChoices({
+      "arguments.agent": agent,
+      "arguments.model": model,
+      ...this.#meta,
+    });
+    if (refused !== undefined) return refused;
     return await this.#settled(async () => {
       const { first, next } = this.#settings({
         ...(agent === undefined ? {} : { harness: agent }),
@@ -201,6 +212,8 @@ class AgentCall {
     const parsed = continueArguments.safeParse(call.arguments);
     if (!parsed.success) return toolResultOf(invalidOutcome(parsed.error));
     const { runId, prompt, model, answers = [] } = parsed.data;
+    const refused = this.#refuseChoices({ "arguments.model": model, ...this.#meta });
+    if (refused !== undefined) return refused;
     return await this.#settled(async () => {
       const { sessionId, harness, events } = await this.#runs.info(runId);
       const { first, next } = this.#settings({
@@ -241,8 +254,17 @@ class AgentCall {
     return await this.#follow(at, { cancel: this.#context.mcpReq.signal, next });
   }
 
-  async #follow(from: Position, { cancel, next }: Following): Promise<Result> {
-    using _beat = heartbeat(this.#config.heartbeatMs, () => this.#notify("still running"));
+  async #follow(from: Position, following: Following): Promise<Result> {
+    const beat = setInterval(() => this.#notify("still running"), this.#config.heartbeatMs);
+    beat.unref();
+    try {
+      return await this.#untilItEnds(from, following);
+    } finally {
+      clearInterval(beat);
+    }
+  }
+
+  async #untilItEnds(from: Position, { cancel, next }: Following): Promise<Result> {
     let at = from;
     for (;;) {
       const stop = await this.#runs.read(at, {
@@ -255,10 +277,10 @@ class AgentCall {
       });
       if (stop.kind === "ended") return toolResultOf(outcomeOf(stop.result, []));
       at = stop.at;
-      if (stop.questions.length === 0) {
-        // Its answer came after the run had paused: the session's next turn has it.
-        if (next === undefined || stop.kind === "asks") return toolResultOf(await this.#waiting(stop));
-        at = await this.#runs.begin(next);
+      if (stop.kind === "paused" && stop.questions.length === 0 && stop.isAnswered && next !== undefined) {
+        // The answer came after the run had paused: the session's next turn has it.
+        const { sessionId = next.sessionId } = stop.result;
+        at = await this.#runs.begin({ ...next, ...(sessionId === undefined ? {} : { sessionId }) });
         continue;
       }
       const forms = this.#formsOf(stop.questions);
@@ -266,7 +288,8 @@ class AgentCall {
         return toolResultOf(await this.#waiting(stop));
       if (this.#client.isModern)
         return inputRequired({ inputRequests: requestsOf(forms), requestState: JSON.stringify(at) });
-      await this.#runs.answer(at.runId, await this.#elicit(stop.questions, forms));
+      if (!(await this.#elicit(at.runId, stop.questions, forms)))
+        return toolResultOf(await this.#waiting(stop));
     }
   }
 
@@ -275,30 +298,33 @@ class AgentCall {
     return waitingOutcome(await this.#runs.info(stop.at.runId), stop.questions);
   }
 
-  /** The forms of all questions by their ids; undefined where this client, or a form, can't ask one of them. */
+  /** The forms of all questions by their ids; undefined where there is none, or this client or a form can't ask one of them. */
   #formsOf(questions: readonly Question[]): ReadonlyMap<string, ElicitRequestFormParams> | undefined {
-    if (!this.#client.showsForms) return undefined;
+    if (!this.#client.showsForms || questions.length === 0) return undefined;
     const forms = questions.map((question) => [question.id, formOf(question)] as const);
     const known = forms.flatMap(([id, form]) => (form === undefined ? [] : [[id, form] as const]));
     return known.length === questions.length ? new Map(known) : undefined;
   }
 
+  /** Asks the client's user, and passes the answers on. False if one got none: the client failed, or its user took too long. */
   async #elicit(
+    runId: string,
     questions: readonly Question[],
     forms: ReadonlyMap<string, ElicitRequestFormParams>,
-  ): Promise<Record<string, InteractionAnswer>> {
+  ): Promise<boolean> {
     const { mcpReq } = this.#context;
-    const answers = questions.flatMap((question) => {
+    const options = { timeout: Math.max(this.#config.answerWaitMs, 60_000), signal: mcpReq.signal };
+    const asked = questions.flatMap((question) => {
       const form = forms.get(question.id);
-      if (form === undefined) return [];
-      const options = { timeout: Math.max(this.#config.answerWaitMs, 60_000), signal: mcpReq.signal };
-      return [
-        mcpReq
-          .elicitInput(form, options)
-          .then((result) => [question.id, answerOf(question, result)] as const),
-      ];
+      return form === undefined ? [] : [{ question, form }];
     });
-    return Object.fromEntries(await Promise.all(answers));
+    const results = await Promise.allSettled(
+      asked.map(async ({ question, form }) => {
+        const result = await mcpReq.elicitInput(form, options);
+        await this.#runs.answer(runId, { [question.id]: answerOf(question, result) });
+      }),
+    );
+    return results.every(({ status }) => status === "fulfilled");
   }
 
   /** Where the retry of a call goes on that was answered with questions (2026-07-28). */
@@ -329,8 +355,7 @@ class AgentCall {
     const info = await this.#task(taskId);
     const outcome = await this.#endOf(info);
     const forms = outcome === undefined ? this.#formsOf(await this.#runs.openQuestions(taskId)) : undefined;
-    const isOpen = forms !== undefined && forms.size > 0;
-    const state = taskState(info, outcome, isOpen);
+    const state = taskState(info, outcome, forms !== undefined);
     return this.#client.isModern
       ? modernTask(state, {
           ...(outcome === undefined ? {} : { result: toolResultOf(outcome) }),
@@ -350,10 +375,12 @@ class AgentCall {
     return { ...result, _meta: { [RELATED_TASK_META_KEY]: { taskId } } };
   }
 
-  async #followTask({ runId, events }: RunInfo): Promise<Result> {
+  async #followTask(info: RunInfo): Promise<Result> {
+    const { runId, events } = info;
     const questions = await this.#runs.openQuestions(runId);
     const forms = this.#formsOf(questions);
-    if (forms !== undefined) await this.#runs.answer(runId, await this.#elicit(questions, forms));
+    if (forms !== undefined && !(await this.#elicit(runId, questions, forms)))
+      return toolResultOf(waitingOutcome(info, questions));
     return await this.#follow({ runId, after: events }, {});
   }
 
@@ -395,13 +422,22 @@ class AgentCall {
     }
   }
 
+  /** A token of one session has the request of its runs: the caller chooses none. */
+  #refuseChoices(choices: Readonly<Record<string, unknown>>): Result | undefined {
+    const names = Object.keys(choices).filter((name) => choices[name] !== undefined);
+    if (!this.#runs.areOfOneSession || names.length === 0) return undefined;
+    return toolResultOf(
+      refusedOutcome(names.map((name) => ({ path: name, message: "is the token's: leave it out" }))),
+    );
+  }
+
   /** The request of a run without its prompt: the deployer's, then that of the program around the model, then the model's. */
   #settings(own: RunRequest): Settings {
-    const given = metaSchema.safeParse(this.#context.mcpReq._meta?.[requestMetaKey]);
+    const given = metaSchema.safeParse(this.#meta[requestMetaPath]);
     if (!given.success)
       throw new ProtocolError(
         ProtocolErrorCode.InvalidParams,
-        `_meta["${requestMetaKey}"] must be an object of a run's fields, without messages: the prompt is an argument.`,
+        `${requestMetaPath} must be an object of a run's fields, without messages: the prompt is an argument.`,
       );
     const { runId, ...fields } = given.data;
     const next = {

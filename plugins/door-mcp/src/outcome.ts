@@ -1,4 +1,4 @@
-import type { AgentEvent, AmbitError, RunResult } from "@ambit/client";
+import type { AgentEvent, AmbitError, Issue, RunResult } from "@ambit/client";
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { type Question, questionSchema } from "./questions.js";
@@ -131,20 +131,17 @@ export function failedOutcome(error: AmbitError, runId?: string): Outcome {
 }
 
 /** Arguments that a tool doesn't take. */
-export function invalidOutcome(error: z.ZodError): Outcome {
-  const issues = error.issues.map(({ path, message }) => ({
-    path: ["arguments", ...path].join("."),
-    message,
-  }));
+export function invalidOutcome({ issues }: z.ZodError): Outcome {
+  return refusedOutcome(
+    issues.map(({ path, message }) => ({ path: ["arguments", ...path].join("."), message })),
+  );
+}
+
+export function refusedOutcome(issues: readonly Issue[]): Outcome {
+  const message = "The call is invalid.";
   return {
     status: "refused",
-    error: {
-      code: "request_invalid",
-      message: "The arguments are invalid.",
-      retryable: false,
-      gaps: [],
-      issues,
-    },
+    error: { code: "request_invalid", message, retryable: false, gaps: [], issues: [...issues] },
   };
 }
 
@@ -202,6 +199,7 @@ function failureText(status: Outcome["status"], error: NonNullable<Outcome["erro
 }
 
 function questionsText(questions: readonly Question[]): string {
+  if (questions.length === 0) return "The run paused for a question that is over: go on with a prompt.";
   return [
     "The run waits for its user. Ask them, and pass on what they say with continue_run:",
     ...questions.map(({ id, kind, message }) => {

@@ -29,6 +29,8 @@ export type Stop =
       readonly kind: "paused";
       readonly at: Position;
       readonly questions: readonly Question[];
+      /** Whether an answer waits for the session's next turn. */
+      readonly isAnswered: boolean;
       readonly result: RunResult;
     }
   | { readonly kind: "ended"; readonly result: RunResult };
@@ -55,12 +57,16 @@ export class Runs {
     this.#caller = caller;
   }
 
+  /** Whether the caller has a token of one session, with the request of its runs. */
+  get areOfOneSession(): boolean {
+    return this.#caller.kind === "page";
+  }
+
   /** A session keeps what a later call goes on with, so each run has one. */
   async begin(request: RunRequest): Promise<Position> {
     const { sessionId = randomUUID(), messages } = request;
     const own = { sessionId, ...(messages === undefined ? {} : { messages }) };
-    const isPage = this.#caller.kind === "page";
-    const { runId } = await this.#client.start(isPage ? own : { ...request, ...own });
+    const { runId } = await this.#client.start(this.areOfOneSession ? own : { ...request, ...own });
     return { runId, after: 0 };
   }
 
@@ -78,7 +84,13 @@ export class Runs {
     const result = await run.result;
     if (result.stopReason !== "paused") return { kind: "ended", result };
     const questions = await this.openQuestions(runId);
-    return { kind: "paused", at: { runId, after: position }, questions, result };
+    const { interactions: answered } = await this.#client.interactions({
+      runId,
+      state: "answered",
+      limit: 1,
+    });
+    const at = { runId, after: position };
+    return { kind: "paused", at, questions, isAnswered: answered.length > 0, result };
   }
 
   async openQuestions(runId: string): Promise<readonly Question[]> {

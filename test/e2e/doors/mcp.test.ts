@@ -68,6 +68,7 @@ const connect = {
     await client.connect(new StreamableHTTPClientTransport(endpoint(), { requestInit }));
     onTestFinished(() => client.close());
     return {
+      client,
       version: client.getNegotiatedProtocolVersion(),
       call: async (name: string, given: Arguments, options: CallOptions = {}) =>
         await client.callTool(
@@ -235,24 +236,25 @@ describe("a task", () => {
   const callAs = { ...script("write notes.txt hello", "say Done.") };
 
   it("has the run's id, and is there for a later connection after the first was lost", async () => {
-    const { client } = await connectFormer();
-    const params = { name: "run_agent", arguments: script("sleep 500", "say Done.") };
+    const answer = (): Answer => ({ action: "accept", content: { approved: true } });
+    const { client } = await connectFormer({ answer });
+    const params = { name: "run_agent", arguments: callAs, _meta: { "ambit/request": asking } };
     const stream = client.experimental.tasks.callToolStream(params, CallToolResultSchema, { task: {} });
     const first = await stream.next();
     if (first.done === true || first.value.type !== "taskCreated") throw new TypeError("there is no task");
     const { taskId } = first.value.task;
     await client.close();
-    expect((await api().runInfo(taskId)).state).not.toBe("ended");
-    const later = await connectFormer();
-    const tasks = later.client.experimental.tasks;
+    // It waits for its user, whom a later connection asks.
+    const later = await connectFormer({ answer });
+    const { tasks } = later.client.experimental;
+    await expect.poll(async () => (await tasks.getTask(taskId)).status).toBe("input_required");
     expect(await tasks.getTaskResult(taskId, CallToolResultSchema)).toMatchObject({
       structuredContent: { runId: taskId, output: "Done." },
     });
     expect(await tasks.getTask(taskId)).toMatchObject({ status: "completed" });
-    const stranger = await connectFormer({ token: tokens.theirs });
-    const { getTask, cancelTask } = stranger.client.experimental.tasks;
-    await expect(getTask.call(stranger.client.experimental.tasks, taskId)).rejects.toThrow("no task");
-    await expect(cancelTask.call(stranger.client.experimental.tasks, taskId)).rejects.toThrow("no task");
+    const stranger = (await connectFormer({ token: tokens.theirs })).client.experimental.tasks;
+    await expect(stranger.getTask(taskId)).rejects.toThrow("no task");
+    await expect(stranger.cancelTask(taskId)).rejects.toThrow("no task");
   });
 
   it("asks its user while its client waits for the result", async () => {
@@ -311,7 +313,41 @@ describe("a task", () => {
   });
 });
 
+describe("a retried call of the 2026-07-28 protocol", () => {
+  it("answers no question of another tenant's run", async () => {
+    const { call } = await connect["2026-07-28"]();
+    const paused = await call("run_agent", script("write notes.txt hello"), { request: asking });
+    const { runId, questions } = outcomeOf(paused);
+    const inputResponses = Object.fromEntries(
+      questions.map(({ id }) => [id, { action: "accept" as const, content: { approved: true } }]),
+    );
+    const retry = async (token: string) => {
+      const { client } = await connect["2026-07-28"]({ token });
+      const given = { arguments: script("write notes.txt hello"), _meta: { "ambit/request": asking } };
+      const requestState = JSON.stringify({ runId, after: 0 });
+      const params = { name: "run_agent", ...given, inputResponses, requestState };
+      return await client.callTool(params);
+    };
+    expect(await retry(tokens.theirs)).toMatchObject({ isError: true });
+    expect((await api().interactions({ runId, state: "open" })).interactions).toHaveLength(1);
+    // The control: its own tenant answers it.
+    expect(await retry(tokens.ours)).toMatchObject({ structuredContent: { status: "completed" } });
+    expect((await api().interactions({ runId, state: "open" })).interactions).toHaveLength(0);
+  });
+});
+
 describe("a session of the 2025 protocols", () => {
+  it("names the question in the result where its client fails to ask", async () => {
+    const { call } = await connect["2025-11-25"]({
+      answer: () => {
+        throw new TypeError("the form can't be shown");
+      },
+    });
+    expect(await call("run_agent", script("write notes.txt hello"), { request: asking })).toMatchObject({
+      structuredContent: { status: "input_required", questions: [{ toolName: "write" }] },
+    });
+  });
+
   it("serves only the tenant that opened it", async () => {
     const { transport } = await connectFormer();
     const post = async (token: string) =>
@@ -380,7 +416,7 @@ describe("the program of docs/doors/mcp.md", () => {
 });
 
 describe("a client on standard input and output", () => {
-  it("runs an agent, without a server", async () => {
+  it("runs an agent, without a server", { timeout: 120_000 }, async () => {
     const program = join(repository, "server/bin/ambit.mjs");
     const client = new Client(who, { versionNegotiation: { mode: "auto" } });
     const args = [program, ...config, "door", "mcp", "--agent", "demo"];
