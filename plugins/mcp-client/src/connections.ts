@@ -47,6 +47,8 @@ export class Connections {
     private readonly openChannel: () => Promise<Channel>,
     private readonly newClient: () => Client,
     private readonly scope: Scope,
+    /** Called with each connection after its handshake. */
+    private readonly onOpened: (connection: Connection) => void = () => {},
   ) {
     scope.defer(async () => {
       await Promise.all([...this.#all].map((connection) => this.#close(connection)));
@@ -91,6 +93,7 @@ export class Connections {
       signal.throwIfAborted();
       await connection.client.connect(channel.transport, { signal });
       this.#current = Promise.resolve(connection);
+      this.onOpened(connection);
       return connection;
     } catch (error) {
       await this.#closeEarly(connection);

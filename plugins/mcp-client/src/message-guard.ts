@@ -39,6 +39,8 @@ export class MessageGuard {
   readonly #cursors = new Set<unknown>();
   readonly #outputs: KeptResults;
   #listingValues: number | undefined = 0;
+  /** Whether only lists of tools count: answers to calls may come between the pages. */
+  #isListingAgain = false;
   #refusal: MessageRefused | undefined;
   #stray = "";
 
@@ -75,6 +77,13 @@ export class MessageGuard {
     });
   }
 
+  /** From now on the tools of all pages are kept, and bounded together. */
+  list(): void {
+    this.listed();
+    this.#listingValues = 0;
+    this.#isListingAgain = true;
+  }
+
   /** The tools of all pages, one of each name. From now on only each message by itself is bounded. */
   listed(): readonly PublishedTool[] {
     this.#listingValues = undefined;
@@ -93,8 +102,8 @@ export class MessageGuard {
   admit(text: string): string | undefined {
     try {
       const { value, values } = parseCountedJson(text, this.#limits);
-      this.#listingValues = this.#listed(values);
       const { message, tools } = reduced(value, (output) => this.#outputs.keep(output));
+      if (tools !== undefined || !this.#isListingAgain) this.#listingValues = this.#listed(values);
       if (isJsonObject(value) && value.method === undefined) this.onAnswer(value.id);
       if (tools === undefined || this.#listingValues === undefined) return JSON.stringify(message);
       return JSON.stringify(this.#isRepeated(tools, message) ? withoutCursor(message) : message);

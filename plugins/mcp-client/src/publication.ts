@@ -3,11 +3,14 @@ import {
   HarnessFailed,
   limits,
   type McpServer,
+  messageOf,
   type Publication,
   type PublishedCall,
   type PublishedOutcome,
   type PublishedTool,
   type Scope,
+  type ToolSourceScope,
+  unlessAborted,
 } from "@ambit/core/plugin";
 import {
   Client,
@@ -21,6 +24,7 @@ import {
 import { type Channel, type Connection, Connections } from "./connections.js";
 import { describeCallFailure, failureOf, quotedOutput } from "./failure.js";
 import { asksForHeaders } from "./reduced-message.js";
+import { ToolList } from "./tool-list.js";
 
 const identity = { name: "ambit", version: "0.1.0" };
 /**
@@ -36,6 +40,9 @@ const unchecked: jsonSchemaValidator = {
 /** Pages of a server's list of tools. */
 const maxPages = 20;
 
+/** Milliseconds that a call's result waits for the list that the call has changed. */
+const changeMs = 5_000;
+
 /** Milliseconds without progress; the run's own limit for a tool call ends it earlier. */
 const silenceMs = 600_000;
 
@@ -48,20 +55,72 @@ const silenceMs = 600_000;
 export async function publicationOf(
   server: McpServer,
   openChannel: () => Promise<Channel>,
-  scope: Scope,
+  scope: Scope & Pick<ToolSourceScope, "log">,
 ): Promise<Publication> {
-  const connections = new Connections(openChannel, () => clientFor(server), scope);
+  const list = new ToolList(server.name, scope.log);
+  const connections = new Connections(
+    openChannel,
+    () => clientFor(server),
+    scope,
+    (opened) =>
+      followChanges(opened, () => list.changed(() => relisted(server, opened, scope.signal)), scope),
+  );
   let connection: Connection | undefined;
   try {
     connection = await connections.open();
-    const tools = await listedTools(server, connection, scope.signal);
+    list.tools = await listedTools(server, connection, scope.signal);
     connection.isTrial = false;
-    const byName = new Map(tools.map((tool) => [tool.name, tool]));
-    return { name: server.name, tools, call: (call) => callTool(connections, server, byName, call) };
+    return {
+      name: server.name,
+      tools: list.tools,
+      ...(announcesChanges(connection) ? { watch: (changed) => list.watch(changed) } : {}),
+      call: async (call) => {
+        const outcome = await callTool(connections, server, list, call);
+        // What a call has added is there when the model reads its result.
+        const patience = AbortSignal.any([call.signal, AbortSignal.timeout(changeMs)]);
+        await unlessAborted(patience, () => list.current()).catch(() => {});
+        return outcome;
+      },
+    };
   } catch (error) {
     if (scope.signal.aborted) throw scope.signal.reason;
     if (error instanceof AmbitError) throw error;
     throw harnessFailure(server, error, connection);
+  }
+}
+
+/** Whether the server says when its list of tools changes. */
+function announcesChanges({ client }: Connection): boolean {
+  return client.getServerCapabilities()?.tools?.listChanged === true;
+}
+
+/** Listens to the server's changes of its list, in either generation of the protocol. */
+function followChanges(
+  connection: Connection,
+  changed: () => void,
+  { log, signal }: Scope & Pick<ToolSourceScope, "log">,
+): void {
+  if (!announcesChanges(connection)) return;
+  const { client } = connection;
+  client.setNotificationHandler("notifications/tools/list_changed", changed);
+  if (client.getProtocolEra() !== "modern") return;
+  client.listen({ toolsListChanged: true }, { signal }).catch((error: unknown) => {
+    log.debug({ reason: messageOf(error) }, "an MCP server doesn't let its changes be listened to");
+  });
+}
+
+/** The list as it is now. @throws the reason why it can't be listed */
+async function relisted(
+  server: McpServer,
+  connection: Connection,
+  signal: AbortSignal,
+): Promise<readonly PublishedTool[]> {
+  const { guard } = connection;
+  guard.list();
+  try {
+    return await listedTools(server, connection, signal);
+  } finally {
+    guard.listed();
   }
 }
 
@@ -88,7 +147,7 @@ async function listedTools(
 ): Promise<readonly PublishedTool[]> {
   // The SDK would report that on the output of this process.
   if (client.getServerCapabilities()?.tools === undefined) return [];
-  const { tools: kept } = await client.listTools(undefined, { signal });
+  const { tools: kept } = await client.listTools(undefined, { signal, cacheMode: "bypass" });
   const keptNames = new Set(kept.map(({ name }) => name));
   const included = guard
     .listed()
@@ -132,14 +191,14 @@ export function isIncluded({ policy }: McpServer, tool: string): boolean {
   return policy.tools.names?.includes(tool) ?? false;
 }
 
-/** @param listed the tools that the run was given. A call may name any other. */
+/** @param listed the tools that the agent was given. A call may name any other. */
 async function callTool(
   connections: Connections,
   server: McpServer,
-  listed: ReadonlyMap<string, PublishedTool>,
+  listed: Pick<ToolList, "find">,
   call: PublishedCall,
 ): Promise<PublishedOutcome> {
-  const tool = listed.get(call.name);
+  const tool = listed.find(call.name);
   if (tool === undefined) return { output: `There is no tool '${call.name}'.`, isError: true };
   try {
     return await connections.request(call.signal, async ({ client, guard }) => {

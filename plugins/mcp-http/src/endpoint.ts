@@ -17,8 +17,9 @@ import {
   PARSE_ERROR,
 } from "@modelcontextprotocol/server";
 import { CallsInFlight } from "./calls-in-flight.js";
+import { ChangeStreams } from "./change-streams.js";
 import type { McpHttpConfig } from "./config.js";
-import { listedTool } from "./published-tools.js";
+import { Offer } from "./published-tools.js";
 import { toolServer } from "./tool-server.js";
 import { wholeIfSoon } from "./whole-response.js";
 
@@ -39,9 +40,10 @@ export function openEndpoint(publication: Publication, config: McpHttpConfig, lo
   let listed = false;
   let closed = false;
   const calls = new CallsInFlight(log);
+  const offer = new Offer(publication.tools);
   const service = {
     publication,
-    tools: publication.tools.map(listedTool),
+    offer,
     calls,
     heartbeatMs: config.heartbeatMs,
     log,
@@ -56,17 +58,27 @@ export function openEndpoint(publication: Publication, config: McpHttpConfig, lo
     onerror: ({ message }) =>
       log.debug({ server: publication.name, reason: message.slice(0, 300) }, "MCP request refused"),
   });
+  const streams = publication.watch === undefined ? undefined : new ChangeStreams(config.heartbeatMs);
+  publication.watch?.((tools) => {
+    if (closed) return;
+    offer.change(tools);
+    mcp.notify.toolsChanged();
+    streams?.changed();
+  });
   return {
     handle: (request) => {
-      const refusal = refusalOf(request);
+      const isStream = streams !== undefined && asksForStream(request);
+      const refusal = refusalOf(request, isStream);
       if (refusal !== undefined) return refusal;
       if (closed) return problem(503, "The run no longer serves its tools.");
+      if (isStream) return streams.open();
       return serve(mcp, request).then((response) => wholeIfSoon(response));
     },
     listed: () => listed,
     close: async () => {
       closed = true;
       calls.close();
+      streams?.close();
       await mcp.close();
     },
   };
@@ -88,18 +100,25 @@ async function serve(mcp: McpHttpHandler, request: Request): Promise<Response> {
   return await mcp.fetch(request, { parsedBody });
 }
 
+/** Whether an agent of the protocol's earlier generation wants to hear of changes. */
+function asksForStream({ method, headers }: Request): boolean {
+  return method === "GET" && headers.get("accept")?.includes("text/event-stream") === true;
+}
+
 /**
  * Serves only programs of this host, and none that a browser page of another origin controls (DNS rebinding).
- * Stateless: no stream to open by GET, no session to DELETE.
+ * Stateless: no session to DELETE, and no stream to open by GET where the tools don't change.
  */
-function refusalOf(request: Request): Response | undefined {
+function refusalOf(request: Request, isStream: boolean): Response | undefined {
   return (
     hostHeaderValidationResponse(request, localhostAllowedHostnames()) ??
     originValidationResponse(request, localhostAllowedOrigins()) ??
     (new URL(request.url).pathname === endpointPath
       ? undefined
       : problem(404, `Not found: MCP is at ${endpointPath}.`)) ??
-    (request.method === "POST" ? undefined : problem(405, "Method not allowed: use POST.", { allow: "POST" }))
+    (request.method === "POST" || isStream
+      ? undefined
+      : problem(405, "Method not allowed: use POST.", { allow: "POST" }))
   );
 }
 

@@ -17,9 +17,41 @@ export function listedTool({ name, description, inputSchema, readOnly }: Publish
   };
 }
 
-/** For an agent that calls an unknown tool: some of the known ones. */
-export function offered(tools: readonly Tool[]): string {
-  const shown = tools.slice(0, 50).map(({ name }) => name);
-  const more = tools.length - shown.length;
-  return `${shown.join(", ") || "none"}${more > 0 ? ` and ${more} more` : ""}`;
+/** Names of removed tools that are remembered, for those who call one. */
+const maxRemoved = 10_000;
+
+/** What is offered to the agent, which may change. */
+export class Offer {
+  #tools: readonly Tool[];
+  readonly #removed = new Set<string>();
+
+  constructor(tools: readonly PublishedTool[]) {
+    this.#tools = tools.map(listedTool);
+  }
+
+  get tools(): readonly Tool[] {
+    return this.#tools;
+  }
+
+  has(name: string): boolean {
+    return this.#tools.some((tool) => tool.name === name);
+  }
+
+  change(tools: readonly PublishedTool[]): void {
+    const before = this.#tools;
+    this.#tools = tools.map(listedTool);
+    for (const { name } of before)
+      if (!this.has(name) && this.#removed.size < maxRemoved) this.#removed.add(name);
+  }
+
+  /** Why a tool that isn't offered can't be called, with some that can. */
+  missing(name: string): string {
+    const shown = this.#tools.slice(0, 50).map((tool) => tool.name);
+    const more = this.#tools.length - shown.length;
+    const offered = `${shown.join(", ") || "none"}${more > 0 ? ` and ${more} more` : ""}`;
+    const why = this.#removed.has(name)
+      ? `The server has removed the tool '${name}'`
+      : `There is no tool '${name}'`;
+    return `${why}. Offered: ${offered}.`;
+  }
 }

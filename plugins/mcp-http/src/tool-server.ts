@@ -1,18 +1,12 @@
 import { type Log, type Publication, type PublishedOutcome, parseBoundedJson } from "@ambit/core/plugin";
-import {
-  ProtocolError,
-  ProtocolErrorCode,
-  Server,
-  type ServerContext,
-  type Tool,
-} from "@modelcontextprotocol/server";
+import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from "@modelcontextprotocol/server";
 import type { CallsInFlight } from "./calls-in-flight.js";
 import { heartbeat } from "./heartbeat.js";
-import { offered } from "./published-tools.js";
+import type { Offer } from "./published-tools.js";
 
 export interface ToolService {
   readonly publication: Publication;
-  readonly tools: readonly Tool[];
+  readonly offer: Offer;
   readonly calls: CallsInFlight;
   readonly heartbeatMs: number;
   readonly log: Log;
@@ -25,21 +19,17 @@ export interface ToolService {
  * passes JSON Schemas on unchanged.
  */
 export function toolServer(service: ToolService): Server {
-  const { publication, tools, calls } = service;
-  const server = new Server({ name: publication.name, version: "1.0.0" }, { capabilities: { tools: {} } });
+  const { publication, offer, calls } = service;
+  const tools = publication.watch === undefined ? {} : { listChanged: true };
+  const server = new Server({ name: publication.name, version: "1.0.0" }, { capabilities: { tools } });
   server.setRequestHandler("tools/list", () => {
     service.onListed();
-    return { tools: [...tools] };
+    return { tools: [...offer.tools] };
   });
   server.setNotificationHandler("notifications/cancelled", ({ params }) => calls.cancel(params.requestId));
   server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
     const { name } = params;
-    if (!tools.some((tool) => tool.name === name)) {
-      throw new ProtocolError(
-        ProtocolErrorCode.InvalidParams,
-        `There is no tool '${name}'. Offered: ${offered(tools)}.`,
-      );
-    }
+    if (!offer.has(name)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, offer.missing(name));
     const hangUp = () => {
       server
         .close()

@@ -31,6 +31,7 @@ export async function publish(
     careless?: boolean;
     tools?: Publication["tools"];
     noting?: boolean;
+    watch?: NonNullable<Publication["watch"]>;
   } = {},
 ): Promise<Published> {
   const scope = testScope(more);
@@ -40,6 +41,7 @@ export async function publish(
   const publication: Publication = {
     name: "ambit",
     tools: more.tools ?? tools,
+    ...(more.watch === undefined ? {} : { watch: more.watch }),
     call: (one) => {
       if (noting) calls.push(one);
       return call(one);

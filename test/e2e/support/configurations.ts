@@ -7,6 +7,8 @@ export const bothSandboxes = ["--config", require.resolve("./both-sandboxes.conf
 export const containers = ["--config", require.resolve("./docker.config.mjs")];
 /** Two backends, each with an image of its own. */
 export const imageChoice = ["--config", require.resolve("./backends/image-choice.config.mjs")];
+/** MCP servers may be on this machine, without TLS. */
+export const loopbackTools = ["--config", require.resolve("./loopback-tools.config.json")];
 export const noJail = ["--config", require.resolve("./no-jail.config.mjs")];
 /** Every name is a server of the test's: see `forge/forge.ts`. */
 export const withForge = ["--config", require.resolve("./forge/forge.config.mjs")];

@@ -33,6 +33,8 @@ export interface Publication {
   /** The server's name as the agent sees it: `ambit` for the request's own tools. */
   readonly name: string;
   readonly tools: readonly PublishedTool[];
+  /** From now on, calls `changed` with every list that replaces `tools`. Absent: they stay as they are. */
+  watch?(changed: (tools: readonly PublishedTool[]) => void): void;
   /** Decides, executes and answers; never throws. */
   call(call: PublishedCall): Promise<PublishedOutcome>;
 }

@@ -2,6 +2,8 @@ import type { Publication, PublishedCall, PublishedOutcome } from "@ambit/core/p
 
 /** Executes the calls of a run's agent. */
 export interface RoutedCalls {
+  /** A server publishes these tools from now on. */
+  learn(published: Iterable<string>): void;
   /** A call of one of the request's own tools. */
   callTool(made: PublishedCall): Promise<PublishedOutcome>;
   /** A call of a user's MCP server. */

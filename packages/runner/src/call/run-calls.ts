@@ -89,8 +89,13 @@ export class RunCalls {
   /** From now on the agent's calls are this run's. @throws PluginBrokeContract */
   serve(router: CallRouter, published: Iterable<string>, sandbox: Sandbox): void {
     router.current = this;
-    for (const warning of this.permissions.learn(published)) this.events.warn(warning);
+    this.learn(published);
     this.tools.prepare(sandbox);
+  }
+
+  /** @throws PluginBrokeContract */
+  learn(published: Iterable<string>): void {
+    for (const warning of this.permissions.learn(published)) this.events.warn(warning);
   }
 
   /** The run is over: ends the calls that wait for the user, and settles the answers that it used. */

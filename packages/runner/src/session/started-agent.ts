@@ -12,8 +12,8 @@ export interface StartedAgent {
   readonly servers: readonly PublishedServer[];
   readonly router: CallRouter;
   readonly modelRouter: ModelRouter;
-  /** Names of all tools that are published to it. */
-  readonly toolNames: readonly string[];
+  /** Names of all tools that are published to it now. */
+  readonly toolNames: Iterable<string>;
   /** Digest of the settings that the agent was started with: a run with other settings needs another agent. */
   readonly fingerprint: string;
   readonly scope: OwnedScope;

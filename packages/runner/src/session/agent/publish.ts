@@ -19,12 +19,14 @@ import type {
   PublishedTool,
   Sandbox,
   Scope,
+  ToolSource,
 } from "@ambit/core/plugin";
 import type { CallRouter } from "../../call/call-router.js";
 import type { ResultSecrets } from "../../call/tools/result-secrets.js";
 import type { RunEvents } from "../../events/run-events.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import type { PlannedRun } from "../../tokens.js";
+import type { StartedAgent } from "../started-agent.js";
 
 /** The name under which the request's own tools are published; the contract keeps it from MCP servers. */
 export const ownPublication = "ambit";
@@ -53,7 +55,7 @@ export async function publishTools(
   sandbox: Sandbox,
   scope: Scope,
   router: CallRouter,
-): Promise<{ readonly servers: readonly PublishedServer[]; readonly toolNames: readonly string[] }> {
+): Promise<Pick<StartedAgent, "servers" | "toolNames">> {
   const { log, events } = publishing;
   const { plan, request } = publishing.run;
   const delivery = plan.delivery?.actor;
@@ -82,7 +84,15 @@ export async function publishTools(
       };
       const call = (made: PublishedCall) =>
         outsideOffers(() => router.route((calls) => calls.callMcpTool(publication, made)));
-      return { ...publication, tools: withoutSecrets(publication, publishing), call };
+      const changing = changingTools(connected, actor, publishing, router);
+      return {
+        name: connected.name,
+        get tools() {
+          return changing.tools;
+        },
+        ...(changing.watch === undefined ? {} : { watch: changing.watch }),
+        call,
+      };
     }),
   );
   const publications: Publication[] = await Promise.all(connecting);
@@ -95,7 +105,49 @@ export async function publishTools(
       callPlugin(delivery, "publish", pluginReturns.server, () => delivery.publish(publication, shared)),
     ),
   );
-  return { servers, toolNames: publications.flatMap(({ tools }) => tools.map(({ name }) => name)) };
+  return { servers, toolNames: namesOf(publications) };
+}
+
+/** Also of tools that are published later. */
+function namesOf(publications: readonly Publication[]): Iterable<string> {
+  return {
+    *[Symbol.iterator]() {
+      for (const { tools } of publications) for (const { name } of tools) yield name;
+    },
+  };
+}
+
+/**
+ * The tools of a server, without the credentials that their texts repeat. Where the server changes them, the run that has the
+ * agent knows of each before it can be called, so that its permissions hold.
+ */
+function changingTools(
+  connected: Publication,
+  actor: ToolSource,
+  publishing: PublishingRun,
+  router: CallRouter,
+): Pick<Publication, "tools" | "watch"> {
+  let tools = withoutSecrets(connected, publishing);
+  const watchers: ((tools: readonly PublishedTool[]) => void)[] = [];
+  inOffer(actor, () =>
+    connected.watch?.((listed) =>
+      outsideOffers(() => {
+        const changed = checkedReturn(actor, "watch", pluginReturns.publication, {
+          ...connected,
+          tools: listed,
+        });
+        tools = withoutSecrets(changed, publishing);
+        router.current?.learn(tools.map(({ name }) => name));
+        for (const watcher of watchers) watcher(tools);
+      }),
+    ),
+  );
+  return {
+    get tools() {
+      return tools;
+    },
+    ...(connected.watch === undefined ? {} : { watch: (changed) => void watchers.push(changed) }),
+  };
 }
 
 /** The tools of a publication without the credentials that their texts repeat. */
