@@ -1,5 +1,5 @@
 /** Every attempt to break a promise of a sandbox, what must still work inside, and the decoys that attempts reach for. */
-export { allowances } from "./allowances/catalogue.js";
+export { allowances } from "./allowances.js";
 export {
   type Allowance,
   type Attack,
@@ -16,19 +16,20 @@ export {
 } from "./attacks/attack.js";
 export { attacks } from "./attacks/catalogue.js";
 export { outcomeOf, type ProgramAttack, programAttack } from "./attacks/program-attack.js";
-export { canary } from "./decoys/canary.js";
 export { ChangingNames, keysZone } from "./decoys/changing-names.js";
 export { type CertificateMaker, CredentialHost } from "./decoys/credential-host.js";
-export { type DatagramDecoy, openDatagramDecoy } from "./decoys/datagram-decoy.js";
 export { type DecoyProcess, startDecoyProcess } from "./decoys/decoy-process.js";
 export { type Decoys, startDecoys } from "./decoys/decoys.js";
-export { endProcessesWith, processesWith } from "./decoys/host-processes.js";
 export { dialProgram, peerProgram } from "./decoys/near-programs.js";
-export type { NearDecoy, NearTarget } from "./decoys/near-target.js";
-export { freshNonce, freshSecret } from "./decoys/nonce.js";
-export { type DecoyAddresses, type DecoyPlace, listedZone } from "./decoys/place/decoy-place.js";
-export type { Endpoint } from "./decoys/place/endpoint.js";
-export { openStreamDecoy, type StreamDecoy } from "./decoys/stream-decoy.js";
+export {
+  type DatagramDecoy,
+  openDatagramDecoy,
+  openStreamDecoy,
+  type StreamDecoy,
+} from "./decoys/network-decoys.js";
+export { canary, endProcessesWith, freshNonce, freshSecret, processesWith } from "./decoys/nonce.js";
+export type { Endpoint, NearDecoy, NearTarget } from "./decoys/place.js";
+export { type DecoyAddresses, type DecoyPlace, listedZone } from "./decoys/place.js";
 export { type Mechanism, mechanismNames, mechanisms, mechanismsAgainst } from "./mechanisms.js";
 export { python, searchPath } from "./programs/python.js";
 export {
@@ -38,8 +39,8 @@ export {
   runCommand,
   runProgram,
   textOf,
+  waitForLine,
 } from "./programs/run-program.js";
-export { waitForLine } from "./programs/wait-for.js";
 export { type Repetitions, repetitions } from "./repetitions.js";
 export { type BoundaryOverrides, type Demand, demandFor, requestFor } from "./stage/boundaries.js";
 export { type VerifiableBackend, type Verification, verificationOf } from "./verification.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { excessMounts, isReadOnlyMount } from "../src/standard-probe/mounts.js";
-import { excessIn } from "../src/standard-probe/status.js";
+import { excessIn } from "../src/standard-probe/trials/privileges.js";
 
 const status = (fields: Readonly<Record<string, string>>) =>
   Object.entries({

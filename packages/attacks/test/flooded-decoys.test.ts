@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { probeConnections } from "../src/decoys/bound-connections.js";
-import { openStreamDecoy } from "../src/decoys/stream-decoy.js";
+import { openStreamDecoy, probeConnections } from "../src/decoys/network-decoys.js";
 import { makeDecoys } from "../src/standard-probe/decoys.js";
 
 /** Connections that a neighbour opens and keeps. Resolves when each was accepted or refused. */

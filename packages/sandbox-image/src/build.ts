@@ -2,8 +2,8 @@ import { chmod, copyFile, mkdir, mkdtemp, rename, rm, symlink } from "node:fs/pr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { execa } from "execa";
 import { debianArguments, nodeManifests, type RecipeOptions, recipeOf, sourceDate } from "./recipe.js";
-import { runProgram } from "./run-program.js";
 
 export interface BuildOptions extends RecipeOptions {
   readonly signal?: AbortSignal;
@@ -61,4 +61,46 @@ function explain(error: Error): never {
     "mmdebstrap is missing: apt-get install mmdebstrap (and on Ubuntu debian-archive-keyring)",
     { cause: error },
   );
+}
+
+/** In characters: enough of a program's last words for an error. */
+const maxExcerptLength = 4_000;
+
+interface BuildProgramOptions {
+  readonly cwd?: string;
+  /** Added to this process's own. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Runs a program to its end. Rejects with the end of what it printed, or with the reason of an abort. */
+export async function runProgram(
+  program: string,
+  argv: readonly string[],
+  { cwd, env, signal }: BuildProgramOptions = {},
+): Promise<void> {
+  signal?.throwIfAborted();
+  const {
+    failed,
+    all,
+    signal: endedBy,
+    exitCode,
+    cause,
+  } = await execa(program, argv, {
+    cwd,
+    env,
+    stdin: "ignore",
+    all: true,
+    reject: false,
+    // It removes its own temporary folders before it ends, which may take long.
+    cancelSignal: signal,
+    forceKillAfterDelay: false,
+  });
+  signal?.throwIfAborted();
+  // It couldn't be started.
+  if (exitCode === undefined && endedBy === undefined && cause !== undefined) throw cause;
+  if (failed)
+    throw new Error(
+      `${program} failed (${endedBy ?? `exit code ${exitCode}`}):\n${all.slice(-maxExcerptLength).trim()}`,
+    );
 }

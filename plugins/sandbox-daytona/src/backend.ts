@@ -18,7 +18,7 @@ import {
 import { Account } from "./account.js";
 import { claimsOf, limitsOf } from "./claims.js";
 import type { DaytonaConfig } from "./config.js";
-import { takesSecret } from "./limits/network.js";
+import { takesSecret } from "./limits.js";
 
 /** Sandboxes on Daytona, each reached over the bridge. */
 export class DaytonaSandbox implements SandboxBackend {
@@ -68,7 +68,7 @@ export class DaytonaSandbox implements SandboxBackend {
 
   async #opening(scope: Scope, open: () => Promise<Sandbox>): Promise<Sandbox> {
     const key = this.#account.key();
-    const { isContradiction } = await import("./canary/contradiction.js");
+    const { isContradiction } = await import("./open/start-machine.js");
     try {
       return await open();
     } catch (error) {

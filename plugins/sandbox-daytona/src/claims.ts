@@ -1,8 +1,7 @@
 import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
 import type { DaytonaConfig } from "./config.js";
 import { inboundGaps } from "./inside/daemon.js";
-import { networkGaps } from "./limits/network.js";
-import { resourceGaps } from "./limits/resources.js";
+import { networkGaps, resourceGaps } from "./limits.js";
 
 const always = [
   "network.deny",

@@ -1,8 +1,7 @@
 import type { Boundary, HiddenCredential } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { DaytonaSandbox } from "../src/index.js";
-import { networkSettings, takesSecret } from "../src/limits/network.js";
-import { resourceSettings } from "../src/limits/resources.js";
+import { networkSettings, resourceSettings, takesSecret } from "../src/limits.js";
 import { closed, configOf, listing, unlimited } from "./support/boundaries.js";
 
 const eleven = Array.from({ length: 11 }, (_, index) => index + 1);

@@ -27,8 +27,8 @@ import {
 } from "@ambit/core/plugin";
 import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
-import { mountsAgents, preparedBy } from "./address.js";
 import type { DockerConfig } from "./config.js";
+import { mountsAgents, preparedBy } from "./config.js";
 import { DockerLayers } from "./layers/docker-layers.js";
 import { ownFirstUser } from "./open/container-options.js";
 import { type EngineFacts, lacksDropping } from "./open/hiding.js";

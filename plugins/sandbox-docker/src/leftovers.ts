@@ -1,7 +1,7 @@
 import { type Leftover, labelsOfDeployment, ownershipOf, signalWithin } from "@ambit/backend-kit";
 import type { DockerConfig } from "./config.js";
 import type { Engine } from "./engine/engine.js";
-import { asSandboxFailed, statusOf } from "./engine/failure.js";
+import { asSandboxFailed, statusOf } from "./engine/engine.js";
 import { removeContainer } from "./open/container.js";
 import { nameOf } from "./open/container-options.js";
 

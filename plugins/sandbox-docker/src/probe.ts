@@ -4,7 +4,7 @@ import type { RemoteSandbox } from "@ambit/bridge";
 import type { Capability, Finding, SandboxSpec, Scope } from "@ambit/core/plugin";
 import { imageStore, makeAuthority } from "@ambit/egress/credentials";
 import type { DockerConfig } from "./config.js";
-import { fixFor } from "./engine/failure.js";
+import { fixFor } from "./engine/engine.js";
 import { keptCapabilities } from "./open/container-options.js";
 
 /** What every engine covers or mounts read-only unless an option turns that off. A kernel may lack some. */

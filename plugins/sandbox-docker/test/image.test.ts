@@ -8,7 +8,7 @@ import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
-import { fixFor } from "../src/engine/failure.js";
+import { fixFor } from "../src/engine/engine.js";
 import { configSchema, type DockerConfig, DockerSandbox } from "../src/index.js";
 import { buildImage } from "./support/built-image.js";
 import { EngineProxy } from "./support/engine-proxy.js";

@@ -12,7 +12,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { unavailableReason } from "@ambit/docker-engine";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
-import { fixFor } from "../src/engine/failure.js";
+import { fixFor } from "../src/engine/engine.js";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { Left } from "./support/left.js";
 import { scope, settingsFor, specOf } from "./support/on-engine.js";

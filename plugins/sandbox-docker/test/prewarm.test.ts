@@ -10,7 +10,7 @@ import type { Boundary, SandboxSpec } from "@ambit/core/plugin";
 import { dockerEngine, unavailableReason } from "@ambit/docker-engine";
 import Docker from "dockerode";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { preparedBy } from "../src/address.js";
+import { preparedBy } from "../src/config.js";
 import { configSchema, DockerSandbox } from "../src/index.js";
 import { settingsFor } from "./support/on-engine.js";
 

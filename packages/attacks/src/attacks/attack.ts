@@ -1,7 +1,7 @@
 import type { Capability, Sandbox, SandboxSpec } from "@ambit/core/plugin";
 import type { DecoyProcess } from "../decoys/decoy-process.js";
 import type { Decoys } from "../decoys/decoys.js";
-import type { NearTarget } from "../decoys/near-target.js";
+import type { NearTarget } from "../decoys/place.js";
 import type { Mechanism } from "../mechanisms.js";
 import type { Finished } from "../programs/run-program.js";
 import type { BoundaryOverrides } from "../stage/boundaries.js";

@@ -1,21 +1,21 @@
 import type { Capability } from "@ambit/core/plugin";
 import type { Attack, NonEmptyArray } from "./attack.js";
-import { environmentNamedOnly } from "./environment-named-only/index.js";
-import { environmentPerTool } from "./environment-per-tool/index.js";
-import { filesystemHostHidden } from "./filesystem-host-hidden/index.js";
-import { filesystemNone } from "./filesystem-none/index.js";
-import { filesystemReadOnly } from "./filesystem-read-only/index.js";
-import { filesystemWorkspaceOnly } from "./filesystem-workspace-only/index.js";
-import { inboundPorts } from "./inbound-ports/index.js";
-import { networkAllowCidr } from "./network-allow-cidr/index.js";
-import { networkAllowHost } from "./network-allow-host/index.js";
-import { networkDeny } from "./network-deny/index.js";
-import { processContained } from "./process-contained/index.js";
-import { resourcesCpu } from "./resources-cpu/index.js";
-import { resourcesDisk } from "./resources-disk/index.js";
-import { resourcesMemory } from "./resources-memory/index.js";
-import { resourcesProcesses } from "./resources-processes/index.js";
-import { secretsHidden } from "./secrets-hidden/index.js";
+import { environmentNamedOnly } from "./environment-named-only.js";
+import { environmentPerTool } from "./environment-per-tool.js";
+import { filesystemHostHidden } from "./filesystem-host-hidden.js";
+import { filesystemNone } from "./filesystem-none.js";
+import { filesystemReadOnly } from "./filesystem-read-only.js";
+import { filesystemWorkspaceOnly } from "./filesystem-workspace-only.js";
+import { inboundPorts } from "./inbound-ports.js";
+import { networkAllowCidr } from "./network-allow-cidr.js";
+import { networkAllowHost } from "./network-allow-host.js";
+import { networkDeny } from "./network-deny.js";
+import { processContained } from "./process-contained.js";
+import { resourcesCpu } from "./resources-cpu.js";
+import { resourcesDisk } from "./resources-disk.js";
+import { resourcesMemory } from "./resources-memory.js";
+import { resourcesProcesses } from "./resources-processes.js";
+import { secretsHidden } from "./secrets-hidden.js";
 
 /** Every attack, by the capability that it tests. A capability without one doesn't compile. */
 export const attacks: Readonly<Record<Capability, NonEmptyArray<Attack>>> = {

@@ -1,11 +1,5 @@
 import { lookup as systemLookup } from "node:dns/promises";
-import {
-  type DecoyAddresses,
-  type DecoyPlace,
-  decoyPlaceAt,
-  listedZone,
-  loopback,
-} from "./place/decoy-place.js";
+import { type DecoyAddresses, type DecoyPlace, decoyPlaceAt, listedZone, loopback } from "./place.js";
 
 /** Names of the hosts of credentials. */
 export const keysZone = "ambit-keys.test";

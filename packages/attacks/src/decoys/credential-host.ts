@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { type SecureContext, TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
 import type { HiddenCredential } from "@ambit/core/plugin";
-import { boundConnections } from "./bound-connections.js";
 import { keysZone } from "./changing-names.js";
-import { type DecoyAddresses, loopback } from "./place/decoy-place.js";
+import { boundConnections } from "./network-decoys.js";
+import { type DecoyAddresses, loopback } from "./place.js";
 
 /** An authority that makes a server's certificate for any name. */
 export interface CertificateMaker {

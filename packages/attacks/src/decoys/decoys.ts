@@ -3,12 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePorts } from "../probe/free-ports.js";
 import type { CredentialHost } from "./credential-host.js";
-import { type DatagramDecoy, openDatagramDecoy } from "./datagram-decoy.js";
+import {
+  type DatagramDecoy,
+  openDatagramDecoy,
+  openStreamDecoy,
+  type StreamDecoy,
+} from "./network-decoys.js";
 import { freshSecret } from "./nonce.js";
-import { type DecoyPlace, loopback } from "./place/decoy-place.js";
-import type { Endpoint, NamedEndpoint } from "./place/endpoint.js";
-import { endpointByAnotherName } from "./place/loopback-names.js";
-import { openStreamDecoy, type StreamDecoy } from "./stream-decoy.js";
+import type { Endpoint, NamedEndpoint } from "./place.js";
+import { type DecoyPlace, endpointByAnotherName, loopback } from "./place.js";
 
 /** Everything on this machine that attacks try to reach. None of it is real. */
 export interface Decoys {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Process, Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
 import { Inconclusive } from "../probe/trial.js";
-import { waitForLine } from "../programs/wait-for.js";
+import { waitForLine } from "../programs/run-program.js";
 import type { Attempts } from "./attempts.js";
 import { halvesOf, type Looking, nodeWords, searchPathOf } from "./look.js";
 

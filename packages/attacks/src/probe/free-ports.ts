@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 
 const lowestPort = 10_000;
 /** Linux's default for the first port that the kernel gives to connections (`ip_local_port_range`). */
@@ -45,4 +45,11 @@ async function isFree(port: number): Promise<boolean> {
   } finally {
     await new Promise((resolve) => server.close(resolve));
   }
+}
+
+/** The port of a server that listens over TCP. @throws TypeError for any other */
+export function listeningPort(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new TypeError("the server has no TCP port");
+  return address.port;
 }

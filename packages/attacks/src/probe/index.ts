@@ -3,6 +3,4 @@ export * from "./bench.js";
 export * from "./egress-rules.js";
 export * from "./findings.js";
 export * from "./free-ports.js";
-export * from "./lazy.js";
-export * from "./listening-port.js";
 export * from "./trial.js";

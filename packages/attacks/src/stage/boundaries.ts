@@ -2,7 +2,7 @@ import { normaliseBoundary, requirementsOf, runRequestSchema, sandboxPermissionS
 import type { Boundary, Capability, RunRequest } from "@ambit/core/plugin";
 import type { z } from "zod";
 import type { Decoys } from "../decoys/decoys.js";
-import { entryOf, listedZone, loopback } from "../decoys/place/decoy-place.js";
+import { entryOf, listedZone, loopback } from "../decoys/place.js";
 
 type Permission = z.input<typeof sandboxPermissionSchema>;
 

@@ -4,8 +4,8 @@ import { chmod, lstat, mkdtemp, readdir, rm, rmdir, writeFile } from "node:fs/pr
 import { createServer, type Server } from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
-import { boundConnections } from "../decoys/bound-connections.js";
-import { listeningPort } from "../probe/listening-port.js";
+import { boundConnections } from "../decoys/network-decoys.js";
+import { listeningPort } from "../probe/free-ports.js";
 
 /** Targets on this host that a sandbox may try to reach. */
 export interface ProbeDecoys {

@@ -1,4 +1,4 @@
-import type { SeccompArchitecture } from "./architecture.js";
+import type { SeccompArchitecture } from "./syscall-numbers.js";
 
 /**
  * The system calls that programs need: those that Docker's default profile allows, without the ones that only container

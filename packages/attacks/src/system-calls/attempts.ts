@@ -1,6 +1,6 @@
 import type { Capability } from "@ambit/core/plugin";
-import type { SeccompArchitecture } from "./architecture.js";
 import type { NumberedCall } from "./program.js";
+import type { SeccompArchitecture } from "./syscall-numbers.js";
 import { type SyscallName, syscallNumber } from "./syscall-numbers.js";
 
 /**

@@ -1,6 +1,12 @@
 import { NotProven } from "@ambit/backend-kit";
-import { daemon, daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
-import { ordersProgram, readOrders } from "../inside/daemon-orders.js";
+import {
+  daemon,
+  daemonFix,
+  lostToDaemon,
+  ordersProgram,
+  readOrders,
+  whyDaemonAnswers,
+} from "../inside/daemon.js";
 import { outputOn } from "../inside/try-from.js";
 import type { CanaryBench, CanaryTrial } from "./bench.js";
 import { outputOf } from "./look.js";

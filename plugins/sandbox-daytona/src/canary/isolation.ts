@@ -3,9 +3,8 @@ import { halvesOf, reachedOf, startHolder } from "@ambit/attacks/inside";
 import { NotProven } from "@ambit/backend-kit";
 import { pauseFor } from "../platform/retries.js";
 import { shellLine } from "../platform/shell-line.js";
-import type { CanaryBench, CanaryTrial } from "./bench.js";
+import type { CanaryAttempts, CanaryBench, CanaryTrial } from "./bench.js";
 import { lookAsProcess, lookFromPlatform } from "./look.js";
-import type { CanaryAttempts } from "./mechanisms.js";
 
 const imageFix = "use a snapshot or image whose user is root and that has Node.js 18 or newer";
 const platformFix = "check what kind of sandbox this is: Ambit expects a separate machine for each";

@@ -3,8 +3,7 @@ import { NotProven, runToEnd } from "@ambit/backend-kit";
 import type { Command } from "@ambit/core/plugin";
 import { outputOn } from "../inside/try-from.js";
 import type { Machine } from "../platform/service.js";
-import type { CanaryBench } from "./bench.js";
-import type { CanaryAttempts } from "./mechanisms.js";
+import type { CanaryAttempts, CanaryBench } from "./bench.js";
 
 const lookMs = 20_000;
 

@@ -2,7 +2,7 @@ import { quietLog, unproven } from "@ambit/backend-kit";
 import type { Finding } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import { claimsOf } from "../claims.js";
-import { fixOf } from "./findings.js";
+import { fixOf } from "../platform/failure.js";
 import { runCanary } from "./run.js";
 import { FindingStore } from "./store.js";
 

@@ -3,8 +3,7 @@ import { NotProven } from "@ambit/backend-kit";
 import type { Claim } from "../claims.js";
 import type { Machine } from "../platform/service.js";
 import { shellLine } from "../platform/shell-line.js";
-import type { CanaryBench, CanaryTrial } from "./bench.js";
-import type { CanaryAttempts } from "./mechanisms.js";
+import type { CanaryAttempts, CanaryBench, CanaryTrial } from "./bench.js";
 
 /** Sizes of the limited and the open sandbox, in a boundary's units. */
 export const sizes = {

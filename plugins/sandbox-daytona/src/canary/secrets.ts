@@ -1,8 +1,7 @@
 import { halvesOf, reachedOf } from "@ambit/attacks/inside";
 import { NotProven } from "@ambit/backend-kit";
-import type { CanaryTrial } from "./bench.js";
+import type { CanaryAttempts, CanaryTrial } from "./bench.js";
 import { lookAsProcess, lookFromPlatform } from "./look.js";
-import type { CanaryAttempts } from "./mechanisms.js";
 
 const folders = ["/tmp", "/home", "/etc", "/run", "/var/tmp", "/root"];
 

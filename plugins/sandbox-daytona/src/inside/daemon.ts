@@ -1,5 +1,7 @@
-import type { BridgeFacts } from "@ambit/bridge";
+import { readFile } from "node:fs/promises";
+import type { BridgeFacts, RemoteSandboxOptions } from "@ambit/bridge";
 import type { ActorGap, Boundary, Capability } from "@ambit/core/plugin";
+import { z } from "zod";
 
 /**
  * Daytona's daemon inside. It accepts requests of every process that reaches it, and executes them as the image's user:
@@ -46,3 +48,34 @@ export function whyDaemonAnswers({ openPorts, whyOpen }: BridgeFacts): string | 
 
 export const daemonFix =
   "use a snapshot or image whose user is root, with nftables or iptables, on runners that let root set rules inside";
+
+const ordersSchema = z.strictObject({
+  /** Ports that accepted a connection. */
+  open: z.array(z.int()),
+  /** What the daemon printed for the request; null if it refused. */
+  printed: z.string().nullable(),
+});
+
+/**
+ * Sends an order to Daytona's daemon from inside. Not an attempt of the catalogue: it speaks the daemon's own protocol, which no
+ * other sandbox has. The catalogue tries the supervisors that all backends have in common.
+ */
+export async function ordersProgram(node: string, limitMs: number): Promise<readonly [string, ...string[]]> {
+  const source = await readFile(new URL("../../inside/orders.cjs", import.meta.url));
+  const start = `eval(Buffer.from("${source.toString("base64")}","base64").toString())`;
+  return [node, "-e", start, JSON.stringify({ ports: daemon.ports, limitMs })];
+}
+
+/** @throws when no line of the output is the program's */
+export function readOrders(output: string): z.output<typeof ordersSchema> {
+  const line = output.split("\n").findLast((text) => text.startsWith("{"));
+  if (line === undefined) throw new Error(`a program in the sandbox said "${output.trim().slice(0, 200)}"`);
+  return ordersSchema.parse(JSON.parse(line));
+}
+
+/** The same in every sandbox, the canary's too. Each is a container or machine of its own, with its own files and `/proc`. */
+export const bridgeSettings = {
+  folderName: "session",
+  ownSystem: true,
+  supervisor: daemon,
+} as const satisfies Partial<RemoteSandboxOptions>;

@@ -9,12 +9,11 @@ import {
 import { z } from "zod";
 import type { Account } from "../account.js";
 import { addressId, attemptsAgainst, leaksIn } from "../inside/attempts.js";
-import { daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
+import { bridgeSettings, daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
 import { snapshotName } from "../layers/layer-snapshots.js";
 import { pauseFor } from "../platform/retries.js";
 import { mountedSecretsSchema } from "../secrets/organisation-secrets.js";
-import { bridgeSettings } from "./bridge-settings.js";
 import { LayerOfMachine } from "./layer-of-machine.js";
 import { LimitsNotApplied, type StartedMachine, startMachine } from "./start-machine.js";
 import { watch } from "./watch.js";

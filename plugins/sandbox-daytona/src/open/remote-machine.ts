@@ -1,6 +1,6 @@
 import type { Pipe, RemotePlatform } from "@ambit/bridge";
 import { type Log, SandboxFailed } from "@ambit/core/plugin";
-import { openSessionPipe } from "../pipe/session-pipe.js";
+import { openSessionPipe } from "../pipe.js";
 import { asSandboxFailed, isPassing, ServiceFailure } from "../platform/failure.js";
 import { type RemovalTimes, removeLater } from "../platform/remove-later.js";
 import { withRetries } from "../platform/retries.js";

@@ -3,9 +3,8 @@ import { type Boundary, type HiddenCredential, type Log, SandboxFailed } from "@
 import type { Account } from "../account.js";
 import type { DaytonaConfig } from "../config.js";
 import { isOwnedBy, machineName } from "../leftovers.js";
-import { networkSettings } from "../limits/network.js";
-import { type ResourceSettings, resourceSettings } from "../limits/resources.js";
-import { asSandboxFailed } from "../platform/failure.js";
+import { networkSettings, type ResourceSettings, resourceSettings } from "../limits.js";
+import { asSandboxFailed, ServiceFailure } from "../platform/failure.js";
 import type { Machine, MachineView, SandboxOrder } from "../platform/service.js";
 import { type MountedSecrets, removeSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import { createMachine } from "./create.js";
@@ -128,4 +127,15 @@ export function remoteMachine(
       if (!isLeft) await removeSecrets(await account.service(), ids, account.config.requestTimeoutMs);
     },
   });
+}
+
+/** Whether a failed opening contradicts the canary's findings, so that it has to run again. */
+export function isContradiction(error: unknown): boolean {
+  return error instanceof LimitsNotApplied || isRestriction(error);
+}
+
+/** Whether the organisation may not restrict a sandbox's network. */
+export function isRestriction(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof ServiceFailure && cause.kind === "restricted";
 }

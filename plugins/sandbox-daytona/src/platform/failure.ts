@@ -153,3 +153,11 @@ export function fixFor({ kind, retryAfterMs }: ServiceFailure): string {
       return "the runner's log has the cause";
   }
 }
+
+/** How a deployer fixes a failed canary. */
+export function fixOf(error: unknown): string {
+  const failure = error instanceof SandboxFailed ? error.cause : error;
+  return failure instanceof ServiceFailure
+    ? fixFor(failure)
+    : "see the sandbox in Daytona's dashboard, or name another sandbox";
+}

@@ -1,5 +1,4 @@
-import type { NetworkSettings } from "../limits/network.js";
-import type { ResourceSettings } from "../limits/resources.js";
+import type { NetworkSettings, ResourceSettings } from "../limits.js";
 
 /** The operations of Daytona that this plugin needs; the SDK implements them. Every method throws `ServiceFailure`. */
 export interface Service {

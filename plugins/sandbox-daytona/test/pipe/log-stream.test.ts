@@ -6,8 +6,7 @@ import { setTimeout as after } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import { Demultiplexer, openLogStream } from "../../src/pipe/log-stream.js";
-import { InputQueue } from "../../src/pipe/session-pipe.js";
+import { Demultiplexer, InputQueue, openLogStream } from "../../src/pipe.js";
 
 const out = "\u0001\u0001\u0001";
 const err = "\u0002\u0002\u0002";

@@ -1,6 +1,6 @@
 import { Daytona } from "@daytona/sdk";
 import { expect, it, onTestFinished } from "vitest";
-import { openSessionPipe } from "../../src/pipe/session-pipe.js";
+import { openSessionPipe } from "../../src/pipe.js";
 import { openSdkService } from "../../src/platform/sdk-service.js";
 import type { Machine } from "../../src/platform/service.js";
 import { logged, useLoopback } from "../support/loopback.js";

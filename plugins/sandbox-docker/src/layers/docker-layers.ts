@@ -2,7 +2,7 @@ import { signalWithin } from "@ambit/backend-kit";
 import type { Boundary, SandboxLayers } from "@ambit/core/plugin";
 import type { DockerConfig } from "../config.js";
 import type { Engine } from "../engine/engine.js";
-import { asSandboxFailed, statusOf } from "../engine/failure.js";
+import { asSandboxFailed, statusOf } from "../engine/engine.js";
 import type { LayerVolumes } from "./layer-volumes.js";
 
 interface DockerLayersOptions {

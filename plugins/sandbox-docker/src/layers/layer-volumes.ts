@@ -10,7 +10,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { DockerConfig } from "../config.js";
 import type { Engine } from "../engine/engine.js";
-import { asSandboxFailed, statusOf } from "../engine/failure.js";
+import { asSandboxFailed, statusOf } from "../engine/engine.js";
 
 /** A volume of the engine. */
 export interface Volume {

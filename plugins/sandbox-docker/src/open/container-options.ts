@@ -3,8 +3,8 @@ import { labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
 import { type LayerUse, type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
 import { imageStore } from "@ambit/egress/credentials";
 import type { ContainerCreateOptions, MountSettings } from "dockerode";
-import { mountsAgents } from "../address.js";
 import type { DockerConfig } from "../config.js";
+import { mountsAgents } from "../config.js";
 import type { LayerMounts } from "../layers/mounted-layer.js";
 import { type EngineFacts, firstCommand, hidingRights } from "./hiding.js";
 

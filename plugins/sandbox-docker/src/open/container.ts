@@ -9,7 +9,7 @@ import { Header } from "tar";
 import type { DockerConfig } from "../config.js";
 import { attachTo, directPipeOf, payloadsOf } from "../engine/attached.js";
 import type { Engine } from "../engine/engine.js";
-import { asSandboxFailed, engineMessage, statusOf } from "../engine/failure.js";
+import { asSandboxFailed, engineMessage, statusOf } from "../engine/engine.js";
 
 const block = 512;
 

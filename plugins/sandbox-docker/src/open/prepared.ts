@@ -16,13 +16,17 @@ import {
   trustInImage,
 } from "@ambit/egress/credentials";
 import { openSessionEgress, type SessionEgress } from "@ambit/egress/proxy";
-import { mountsAgents } from "../address.js";
-import { asSandboxFailed } from "../engine/failure.js";
+import { mountsAgents } from "../config.js";
+import { asSandboxFailed } from "../engine/engine.js";
 import type { LayerVolumes } from "../layers/layer-volumes.js";
 import { type MountedLayer, mountLayer } from "../layers/mounted-layer.js";
 import { copyRoot } from "./container-options.js";
-import { readBack } from "./read-back.js";
-import { type StartContainerOptions, type StartedContainer, startContainer } from "./start-container.js";
+import {
+  readBack,
+  type StartContainerOptions,
+  type StartedContainer,
+  startContainer,
+} from "./start-container.js";
 
 type PrepareContainerOptions = Omit<StartContainerOptions, "guest" | "mountedLayer"> &
   SandboxOrder & { readonly volumes: LayerVolumes };

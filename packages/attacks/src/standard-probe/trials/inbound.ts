@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createConnection } from "node:net";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
-import { enter, isAnswered, tryPort } from "../../attacks/inbound-ports/enter.js";
+import { enter, isAnswered, tryPort } from "../../attacks/inbound-ports.js";
 import { type Looking, nodeWords, pathFor } from "../../inside/look.js";
 import { freePorts } from "../../probe/free-ports.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
-import { waitForLine } from "../../programs/wait-for.js";
+import { waitForLine } from "../../programs/run-program.js";
 import type { StandardTrial } from "../bench.js";
 
 /** Answers whatever it receives with its word, on each of its ports. */

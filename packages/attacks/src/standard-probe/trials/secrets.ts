@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:https";
 import type { NetworkRule } from "@ambit/core/plugin";
-import { boundConnections } from "../../decoys/bound-connections.js";
+import { boundConnections } from "../../decoys/network-decoys.js";
 import type { Attempts } from "../../inside/attempts.js";
 import { tryInside } from "../../inside/look.js";
-import { listeningPort } from "../../probe/listening-port.js";
+import { listeningPort } from "../../probe/free-ports.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
 import type { StandardTrial } from "../bench.js";
 
