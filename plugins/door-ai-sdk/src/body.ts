@@ -93,9 +93,7 @@ function saidIn(message: unknown, index: number): Block[] {
     return [{ type: "file", uri: url, mimeType: mediaType, ...(filename === undefined ? {} : { filename }) }];
   });
   if (blocks.some(({ type, text = "" }) => type !== "text" || text.trim() !== "")) return blocks;
-  throw new RequestInvalid([
-    { path: `messages[${index}].parts`, message: "have neither a text nor a file" },
-  ]);
+  throw new RequestInvalid([{ path: `messages[${index}].parts`, message: "have neither a text nor a file" }]);
 }
 
 function answersIn(message: unknown, index: number): ChatBody["answered"] {
