@@ -1,5 +1,6 @@
 import type { Goal } from "../goal.js";
 import { firstCommand } from "./c1-first-command.js";
+import { door } from "./d1-door.js";
 import { dispatch } from "./g06-dispatch.js";
 import { codeTool } from "./g07-code-tool.js";
 import { refusal } from "./g08-refusal.js";
@@ -18,5 +19,6 @@ export const goals: readonly Goal[] = [
   plan,
   runsAtEight,
   start,
+  door,
   firstCommand,
 ];
