@@ -55,3 +55,30 @@ export async function runConformance(
     await rm(folder, { recursive: true });
   }
 }
+
+/** Checks that don't pass, as `scenario:id`, each with the reason. */
+export type Exceptions = readonly (readonly [check: RegExp, reason: string])[];
+
+/**
+ * What contradicts the exceptions: checks that fail without a reason, those that pass in spite of one, and exceptions without a
+ * check. What a server sends must always be of the protocol's form.
+ */
+export function contradictionsOf(
+  checks: ReadonlyMap<string, readonly ConformanceCheck[]>,
+  exceptions: Exceptions,
+): readonly { readonly check: string; readonly reason?: string }[] {
+  const judged = [...checks].flatMap(([scenario, all]) =>
+    all
+      .filter(({ status }) => status !== "SKIPPED")
+      .map(({ id, status, errorMessage = status }) => {
+        const check = `${scenario}:${id}`;
+        const isExcused = id !== "wire-schema-valid" && exceptions.some(([pattern]) => pattern.test(check));
+        return { check, isPassed: status === "SUCCESS", isExcused, reason: errorMessage };
+      }),
+  );
+  const unused = exceptions.filter(([pattern]) => !judged.some(({ check }) => pattern.test(check)));
+  return [
+    ...judged.filter(({ isPassed, isExcused }) => isPassed === isExcused),
+    ...unused.map(([pattern]) => ({ check: String(pattern) })),
+  ];
+}
