@@ -1,4 +1,6 @@
 /**
+ * With `--console`, the user answers in a browser: the page of `ambit serve --console`, on a run that asks.
+ *
  * The main use case, offline and without keys: an agent in a sandbox calls all three kinds of tools, and waits for its
  * user in both ways. This script plays the platform and the user, on loopback.
  *
@@ -109,7 +111,11 @@ async function withBoundary({ url, headers }, request) {
   return request;
 }
 
-async function demonstrate() {
+/**
+ * Starts a server with a store of its own, and the platform that its example calls.
+ * @param {boolean} hasConsole
+ */
+async function startDemo(hasConsole) {
   const { openAmbit, startServer, takeEnvironment } = await import("../server/dist/index.js");
   // A store of its own: the user's keeps the user's runs.
   const folder = await mkdtemp(join(tmpdir(), "ambit-demo-"));
@@ -121,14 +127,61 @@ async function demonstrate() {
   const token = randomUUID();
   const environment = takeEnvironment({ AMBIT_PORT: "0", AMBIT_TOKEN: token });
   // What a run warns of is in its timeline.
-  const ambit = await openAmbit({ environment, configuration: {}, logLevel: "error" });
+  const configuration = hasConsole ? { server: { console: true, drainMs: 0 } } : {};
+  const ambit = await openAmbit({ environment, configuration, logLevel: "error" });
   const [server, platform] = await Promise.all([startServer(ambit), startPlatform()]);
   const callee = { url: server.url, headers: { authorization: `Bearer ${token}` } };
   const example = JSON.parse(await readFile(join(root, "examples/tools.json"), "utf8"));
   const toolCallback = { ...example.toolCallback, endpoint: platform.endpoint };
+  const close = async () => {
+    platform.close();
+    await server.close();
+    await rm(folder, { recursive: true, force: true });
+  };
+  return { callee, token, example: { ...example, toolCallback, sessionId: "demo" }, close };
+}
+
+/** Shows a run that asks its user in the console, until Ctrl-C. */
+async function showConsole() {
+  const { callee, token, example, close } = await startDemo(true);
+  try {
+    const { AmbitClient } = await import("../packages/client/dist/index.js");
+    const client = new AmbitClient({ url: callee.url, token });
+    const request = await withBoundary(callee, example);
+    const [{ content }] = request.messages;
+    const lines = [
+      "plan Look for trains; Book a seat; Write the notes",
+      "think The user wants to travel from Bern to Zurich.",
+      content.replace(/\nsay Done\.$/, ""),
+      "write notes/journey.md # Bern to Zurich\\n\\n- 9:32, 29 euros\\n- seat 12A\\n",
+      "run ls -la notes",
+      "fetch https://example.com/",
+      "say **Done.** The notes are in `notes/journey.md`. The boundary let me reach nothing but the platform.",
+    ];
+    const allowed = ["shell", "edit", "fetch"].map((pattern) => ({ pattern, permission: "allow" }));
+    await client.start({
+      ...request,
+      messages: [{ role: "user", content: lines.join("\n") }],
+      permissions: { default: "ask", rules: allowed },
+      outputs: { patch: true, include: ["**"] },
+      interactions: { waitMs: 3_600_000 },
+    });
+    const link = await client.signInLink();
+    tell(
+      `A run waits for you. This link signs you in once, within 5 minutes:\n\n  ${link}\n\nCtrl-C ends the demo.`,
+    );
+    await once(process, "SIGINT");
+    return true;
+  } finally {
+    await close();
+  }
+}
+
+async function demonstrate() {
+  const { callee, example, close } = await startDemo(false);
   const seat = { seat: "12A" };
   try {
-    const request = await withBoundary(callee, { ...example, toolCallback, sessionId: "demo" });
+    const request = await withBoundary(callee, example);
     tell("Live: the run is held open while it asks. The request is examples/tools.json");
     const live = { ...request, interactions: { waitMs: 30_000 } };
     const answered = await showRun(callee, live, (kind, _payload, answer) =>
@@ -150,9 +203,7 @@ async function demonstrate() {
     const resumed = await showRun(callee, { ...request, messages: [asked, ...turn] }, () => {});
     return answered && paused && resumed;
   } finally {
-    platform.close();
-    await server.close();
-    await rm(folder, { recursive: true, force: true });
+    await close();
   }
 }
 
@@ -169,7 +220,11 @@ async function withoutProxy() {
 
 await onSupportedNode(async () => {
   try {
-    return (await withoutProxy()) ?? ((await setUp("demo")) && (await demonstrate()) ? 0 : 1);
+    const hasConsole = process.argv.includes("--console");
+    const proxied = await withoutProxy();
+    if (proxied !== undefined) return proxied;
+    if (!(await setUp(hasConsole ? "console" : "demo"))) return 1;
+    return (await (hasConsole ? showConsole() : demonstrate())) ? 0 : 1;
   } catch (error) {
     say(demoFailure(error));
     return 1;

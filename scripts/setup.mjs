@@ -2,7 +2,8 @@
  * Makes a fresh clone ready to run: system packages, npm packages, build. Plain Node without dependencies, because it
  * runs before any are installed.
  *
- * @typedef {"demo" | "everything"} Extent what it gets ready: what `npx ambit` needs, or all packages and their tests.
+ * @typedef {"demo" | "console" | "everything"} Extent what it gets ready: what `npx ambit` needs, that with the console, or all
+ *   packages and their tests.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -63,7 +64,7 @@ function rootPrefix() {
  */
 export async function installSystemPackages(extent) {
   const cluster = clusterFolder() === undefined ? [] : clusterPackages;
-  const wanted = extent === "demo" ? systemPackages : [...systemPackages, ...testPackages, ...cluster];
+  const wanted = extent === "everything" ? [...systemPackages, ...testPackages, ...cluster] : systemPackages;
   const missing = wanted.filter(({ brings }) => {
     const places = brings.startsWith("/") ? [brings] : systemFolders.map((folder) => join(folder, brings));
     return !places.some((place) => existsSync(place));
@@ -99,12 +100,14 @@ async function aptInstall(names) {
 }
 
 /**
- * What npm installs for each extent: for the demo, the command line with its plugins, the demo agent and the compiler.
+ * What npm installs for each extent: for the demo, the command line with its plugins, the demo agent and the compiler; for the
+ * console, also what its page is made of and built with.
  * MCP's conformance suite needs its own overrides, which npm reads only from a root manifest.
  * @type {Record<Extent, readonly { folder: string, workspaces: readonly string[] }[]>}
  */
 const npmInstalls = {
   demo: [{ folder: root, workspaces: ["server", "agents/demo", "scripts/build"] }],
+  console: [{ folder: root, workspaces: ["server", "agents/demo", "scripts/build", "console"] }],
   everything: [
     { folder: root, workspaces: [] },
     { folder: join(root, "test/fakes/mcp-conformance"), workspaces: [] },
@@ -209,8 +212,10 @@ export async function setUp(extent) {
   try {
     // Both wait for the network most of the time.
     await all([installSystemPackages(extent), installPackages(extent)]);
-    const script = extent === "demo" ? "build:demo" : "build";
+    const script = extent === "everything" ? "build" : "build:demo";
     await step("build", () => runLogged("npm", ["run", "--silent", script], root));
+    if (extent === "console")
+      await step("console", () => runLogged("npm", ["run", "--silent", "build:page", "-w", "console"], root));
     return true;
   } catch (error) {
     say(error instanceof Error ? error.message : String(error));

@@ -55,7 +55,10 @@ async function typeFaults(archive) {
 
 /** The server starts, responds and ends. */
 async function serve() {
-  const server = spawn(ambit, ["serve", "--port", "0"], { cwd: folder, stdio: ["ignore", "ignore", "pipe"] });
+  const server = spawn(ambit, ["serve", "--port", "0", "--console"], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   const exited = once(server, "exit");
   try {
     for await (const line of createInterface(server.stderr)) {
@@ -63,6 +66,8 @@ async function serve() {
       if (msg !== "listening") continue;
       const response = await fetch(`${url}/health`);
       if (!response.ok) throw new Error(`GET /health answered ${response.status}`);
+      const page = await fetch(`${url}/console/`);
+      if (!page.ok) throw new Error(`GET /console/ answered ${page.status}`);
       break;
     }
   } finally {

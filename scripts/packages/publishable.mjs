@@ -68,6 +68,9 @@ export function publishableFor(kind) {
  * @returns {readonly string[]} the archives' paths, in the packages' order.
  */
 export function pack(packages, folder) {
+  // The page that the server serves is a part of its package.
+  if (packages.some(({ name }) => name === "ambit"))
+    execFileSync("npm", ["run", "--silent", "build:console"], { cwd: root, stdio: "inherit" });
   const chosen = packages.map((one) => `--workspace=${relative(root, one.folder)}`);
   const argv = ["pack", "--json", "--ignore-scripts", "--loglevel=error", "--pack-destination", folder];
   const output = execFileSync("npm", [...argv, ...chosen], {

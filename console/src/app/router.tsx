@@ -41,6 +41,16 @@ const routeTree = root.addChildren([
     path: "/questions",
     component: lazyRouteComponent(() => import("../screens/questions.js"), "QuestionsScreen"),
   }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/start",
+    component: lazyRouteComponent(() => import("../screens/start.js"), "StartScreen"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/host",
+    component: lazyRouteComponent(() => import("../screens/host.js"), "HostScreen"),
+  }),
 ]);
 
 export const router = createRouter({

@@ -1,7 +1,7 @@
 import { Menu } from "@base-ui/react/menu";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet } from "@tanstack/react-router";
-import { CircleQuestionMark, List, LogOut, Monitor, Moon, Settings, Sun } from "lucide-react";
+import { CircleQuestionMark, List, LogOut, Monitor, Moon, Play, Server, Settings, Sun } from "lucide-react";
 import type { ReactElement } from "react";
 import { Icon } from "../parts/basic.js";
 import { useSession } from "../parts/session-context.js";
@@ -13,6 +13,8 @@ import { setTheme, type Theme, themes, useTheme } from "./theme.js";
 const places = [
   { to: "/runs", label: "Runs", icon: <List /> },
   { to: "/questions", label: "Questions", icon: <CircleQuestionMark /> },
+  { to: "/start", label: "Start", icon: <Play /> },
+  { to: "/host", label: "Host", icon: <Server /> },
 ] as const;
 
 /** The menu, at the side or, on a phone, at the bottom; and the screen. */

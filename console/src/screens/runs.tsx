@@ -131,7 +131,10 @@ function NoRuns({ isFiltered }: { readonly isFiltered: boolean }) {
     );
   return (
     <Empty title="No runs yet">
-      Begin one with <code>POST /run</code>; it appears here by itself.
+      <Link to="/start" className="text-accent underline underline-offset-2">
+        Start one
+      </Link>
+      , or send <code>POST /run</code>: it appears here by itself.
     </Empty>
   );
 }

@@ -249,7 +249,14 @@ export class RunLog {
   #call(key: string, event: EventOf<"tool_call">) {
     const { id, name = "tool", input } = event;
     const call: Extract<Entry, { kind: "call" }> = {
-      ...{ key, version: 0, kind: "call", id, name, input, printed: "", beganAt: this.#now },
+      key,
+      version: 0,
+      kind: "call",
+      id,
+      name,
+      input,
+      printed: "",
+      beganAt: this.#now,
     };
     this.#calls.set(id, call);
     this.#add(call);

@@ -40,6 +40,7 @@ export async function startBrowser(): Promise<TestBrowser> {
   return {
     open: async ({ theme = "light", width = 1280, height = 800 } = {}) => {
       const context = await browser.newContext({ colorScheme: theme, viewport: { width, height } });
+      context.setDefaultTimeout(60_000);
       const page = await context.newPage();
       const complaints: string[] = [];
       page.on("pageerror", ({ message }) => void complaints.push(message));

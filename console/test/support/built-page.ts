@@ -3,7 +3,8 @@ import { globSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-export const pageFolder = fileURLToPath(new URL("../../../server/dist/console", import.meta.url));
+/** Beside the main file of the package that serves it. */
+export const pageFolder = fileURLToPath(new URL("console", import.meta.resolve("ambit")));
 
 const changedAt = (path: string) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 

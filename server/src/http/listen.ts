@@ -15,7 +15,7 @@ import { urlOf } from "./address.js";
 import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
 import { isLoopback } from "./caller/loopback.js";
-import { operatorAccess } from "./caller/operator-access.js";
+import { type OperatorAccess, operatorAccess } from "./caller/operator-access.js";
 import { cantListen } from "./connections/cant-listen.js";
 import { Connections } from "./connections/connections.js";
 import { healthConnections, sharesOf } from "./connections/shares.js";
@@ -28,7 +28,7 @@ import { stateOf } from "./metrics.js";
 import { UnreadTexts } from "./response/unread.js";
 import { Readers } from "./runs/readers.js";
 import { serveInMemory, serveRuns } from "./serve-runs.js";
-import type { OperatorAccess, ServedRuns } from "./server-context.js";
+import type { ServedRuns } from "./server-context.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
 const closeGraceMs = 2_000;

@@ -6,6 +6,7 @@ import type { Recording } from "../recording.js";
 import type { SharedQuotas } from "../tenants/shared-quotas.js";
 import type { Tenants } from "../tenants/tenants.js";
 import type { Bodies } from "./body.js";
+import type { OperatorAccess } from "./caller/operator-access.js";
 import type { Connections } from "./connections/connections.js";
 import type { Console } from "./console/console.js";
 import type { InnerConnections } from "./doors/inner-connections.js";
@@ -46,17 +47,6 @@ export interface ServerContext {
   readonly replicaId: string;
   readonly version: string;
 }
-
-/** Who is the operator. */
-export type OperatorAccess =
-  /** Who sends this token. */
-  | { readonly kind: "token"; readonly token: string }
-  /** The same with a token that the server made for this machine. A run could read it where it has no boundary. */
-  | { readonly kind: "local"; readonly token: string }
-  /** No one: every caller is a tenant. */
-  | { readonly kind: "tenants" }
-  /** Everyone on this machine except for processes of runs. */
-  | { readonly kind: "everyone" };
 
 /** One request in Node's form: bodies are counted and responses written without a layer in between. */
 export interface Exchange {

@@ -53,7 +53,10 @@ export function Activity({
   const hasMore = !isAtEnd && !isShort;
   return (
     <section aria-label="Activity" className="relative flex min-h-0 min-w-0 flex-1 flex-col max-lg:flex-none">
-      <div ref={scroller} className="min-h-0 flex-1 overflow-y-auto px-4 py-4 max-lg:max-h-[70vh] md:px-8">
+      <div
+        ref={scroller}
+        className="min-h-0 flex-1 overflow-y-auto px-4 pt-4 pb-14 max-lg:max-h-[70vh] md:px-8"
+      >
         {entries.length === 0 && isLive && <Spinner label="Waiting for its first words" />}
         <ol className="relative" style={{ height: total }}>
           {rows.getVirtualItems().map(({ key, index, start }) => {

@@ -12,7 +12,10 @@ import { clientOf, type RunPlace } from "../../server/client.js";
 import { openQuestions, runInfo } from "../../server/queries.js";
 import { RunLog } from "../../server/run-log.js";
 import { Activity } from "./activity.js";
+import { Boundary } from "./boundary.js";
 import { Facts } from "./facts.js";
+import { Files } from "./files.js";
+import { readRunSearch, type Tab, tabs } from "./search.js";
 
 const route = getRouteApi("/runs/$runId");
 
@@ -40,6 +43,7 @@ export function RunScreen() {
 function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: RunLog }) {
   const snapshot = useSyncExternalStore(log.subscribe, log.snapshot);
   const { result, error, isLive } = snapshot;
+  const { tab = "activity" } = route.useSearch();
   const cache = useQueryClient();
   const wasLiveAtFirst = useRef<boolean>(undefined);
   const { data: info, error: missing } = useQuery(runInfo(place, !isLive));
@@ -78,10 +82,13 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
           {isLive && <Cancel place={place} />}
         </div>
       </header>
+      <Tabs />
       <UnconfinedBanner receipt={receipt} />
       <div className="flex min-h-0 flex-1 flex-col overflow-y-auto border-t border-line lg:flex-row lg:overflow-hidden">
-        <Activity place={place} snapshot={snapshot} follows={wasLive} />
-        <Facts info={info} snapshot={snapshot} receipt={receipt} />
+        {tab === "activity" && <Activity place={place} snapshot={snapshot} follows={wasLive} />}
+        {tab === "files" && <Files place={place} snapshot={snapshot} receipt={receipt} />}
+        {tab === "boundary" && <Boundary snapshot={snapshot} receipt={receipt} />}
+        {tab === "activity" && <Facts info={info} snapshot={snapshot} receipt={receipt} />}
       </div>
       {error !== undefined && (
         <p role="alert" className="border-t border-line bg-bad-wash px-8 py-2 text-sm text-bad">
@@ -89,6 +96,32 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
         </p>
       )}
     </>
+  );
+}
+
+const tabWords: Readonly<Record<Tab, string>> = {
+  activity: "Activity",
+  files: "Files",
+  boundary: "Boundary",
+};
+
+function Tabs() {
+  const search = route.useSearch();
+  return (
+    <nav aria-label="Parts of the run" className="flex gap-4 px-4 md:px-8">
+      {tabs.map((name) => (
+        <Link
+          key={name}
+          to="/runs/$runId"
+          from="/runs/$runId"
+          search={readRunSearch({ ...search, tab: name })}
+          activeOptions={{ exact: true, includeSearch: true, explicitUndefined: true }}
+          className="border-b-2 border-transparent pb-2 text-sm text-muted hover:text-ink aria-[current=page]:border-accent aria-[current=page]:font-medium aria-[current=page]:text-ink"
+        >
+          {tabWords[name]}
+        </Link>
+      ))}
+    </nav>
   );
 }
 

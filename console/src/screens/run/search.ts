@@ -1,4 +1,4 @@
-export const tabs = ["activity"] as const;
+export const tabs = ["activity", "files", "boundary"] as const;
 export type Tab = (typeof tabs)[number];
 
 export interface RunSearch {
@@ -6,10 +6,11 @@ export interface RunSearch {
   readonly tab?: Exclude<Tab, "activity">;
 }
 
+const isTab = (value: unknown): value is Exclude<Tab, "activity"> =>
+  value !== "activity" && tabs.some((name) => name === value);
+
 export function readRunSearch(search: Readonly<Record<string, unknown>>): RunSearch {
   const { project, tab } = search;
-  const isTab = (value: unknown): value is Exclude<Tab, "activity"> =>
-    value !== "activity" && tabs.some((name) => name === value);
   return {
     ...(typeof project === "string" && project !== "" ? { project } : {}),
     ...(isTab(tab) ? { tab } : {}),

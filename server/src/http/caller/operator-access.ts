@@ -2,8 +2,18 @@ import { tokenFix } from "../../configuration/environment.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { newLocalToken } from "../../local-token.js";
 import type { Ambit } from "../../open.js";
-import type { OperatorAccess } from "../server-context.js";
 import { isLoopback } from "./loopback.js";
+
+/** Who is the operator. */
+export type OperatorAccess =
+  /** Who sends this token. */
+  | { readonly kind: "token"; readonly token: string }
+  /** The same with a token that the server made for this machine. A run could read it where it has no boundary. */
+  | { readonly kind: "local"; readonly token: string }
+  /** No one: every caller is a tenant. */
+  | { readonly kind: "tenants" }
+  /** Everyone on this machine except for processes of runs. */
+  | { readonly kind: "everyone" };
 
 /** Minimum length of a token for an address that other machines reach. */
 const minTokenLength = 16;

@@ -7,10 +7,9 @@ import { callerOf, setCaller } from "../../tenants/caller.js";
 import { presentsToken } from "../../tenants/presented-token.js";
 import type { Tenants } from "../../tenants/tenants.js";
 import type { Bodies } from "../body.js";
+import type { OperatorAccess } from "../caller/operator-access.js";
 import { json } from "../response/json-response.js";
 import { HttpRefusal } from "../response/refusal.js";
-
-import type { OperatorAccess } from "../server-context.js";
 import { ConsolePage } from "./page.js";
 import {
   type ConsoleSession,

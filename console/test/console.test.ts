@@ -1,18 +1,32 @@
+import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { createRequire } from "node:module";
 import { gzipSync } from "node:zlib";
+import axe from "axe-core";
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it, type TestContext } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, type TestContext, vi } from "vitest";
 import { noBrowser, type SeenPage, startBrowser, type TestBrowser } from "./support/browser.js";
 import { pageFolder } from "./support/built-page.js";
-import { boundary, type ConsoleServer, demo, startConsoleServer } from "./support/console-server.js";
+import {
+  boundary,
+  type ConsoleServer,
+  demo,
+  operatorToken,
+  startConsoleServer,
+} from "./support/console-server.js";
 
+// Each test waits for a browser and for runs, on a machine that may be busy.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 240_000 });
+
+const tenantToken = "ambit_of-a-tenant-that-is-long-enough";
 let server: ConsoleServer;
 let browser: TestBrowser | undefined;
 const opened: SeenPage[] = [];
 
 beforeAll(async () => {
-  server = await startConsoleServer();
+  const token = `sha256:${createHash("sha256").update(tenantToken).digest("hex")}`;
+  server = await startConsoleServer({ tokens: [{ token, project: "acme" }] });
+  // The first run waits until this host has been probed.
+  await server.client.run(demo(["say Probed."])).result;
   if (noBrowser === undefined) browser = await startBrowser();
 });
 
@@ -41,8 +55,7 @@ const goTo = (page: Page, path: string) => page.goto(`${server.url}/console${pat
 
 /** Serious findings of axe, each with the elements that it names. */
 async function accessibilityFaults(page: Page): Promise<readonly string[]> {
-  const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-  await page.evaluate(axe);
+  await page.evaluate(axe.source);
   const found: { impact: string; id: string; nodes: { html: string }[] }[] = JSON.parse(
     await page.evaluate<string>(
       `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => JSON.stringify(violations))`,
@@ -73,6 +86,140 @@ async function ended(runId: string) {
   return await server.client.attach(runId).result;
 }
 
+/** What a signed-in page sends with each request. */
+type Signed = Readonly<Record<"cookie" | "x-ambit-console", string>>;
+
+const post = (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
+  fetch(`${server.url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+
+const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+  fetch(`${server.url}${path}`, { headers });
+
+async function signedSession(body: object): Promise<Signed> {
+  const response = await post("/console/session", body);
+  const { proof } = JSON.parse(await response.text());
+  const [cookie = ""] = (response.headers.get("set-cookie") ?? "").split(";");
+  return { cookie, "x-ambit-console": proof };
+}
+
+async function codeOf(role: "viewer" | "answerer" | "operator"): Promise<string> {
+  return new URL(await server.link(role)).hash.replace("#code=", "");
+}
+
+describe("the page", () => {
+  it("allows no inline script or style, no frame, and nothing of another origin", async () => {
+    const response = await get("/console");
+    const policy = response.headers.get("content-security-policy");
+    expect(response.status).toBe(200);
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+    expect(policy).toContain(
+      "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    );
+    const html = await response.text();
+    expect(html).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=/);
+    expect(html.match(/(?:src|href)="(?!\/console\/)/g)).toBeNull();
+  });
+
+  it("says what isn't there, and is only read", async () => {
+    expect((await get("/console/assets/%2e%2e%2f%2e%2e%2fpackage.json")).status).toBe(404);
+    expect((await get("/console/assets/none.js")).status).toBe(404);
+    expect((await post("/console/", {})).status).toBe(405);
+  });
+});
+
+describe("a session", () => {
+  it("is exchanged for a token, in a cookie that no script reads and no other site sends", async () => {
+    const response = await post("/console/session", { token: operatorToken });
+    expect(response.headers.get("set-cookie")).toMatch(
+      /; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/,
+    );
+    expect(await response.json()).toMatchObject({
+      signedIn: true,
+      role: "operator",
+      proof: expect.any(String),
+    });
+    expect((await post("/console/session", { token: "not-a-token-of-this-server" })).status).toBe(401);
+  });
+
+  it("is signed in to by a link once", async () => {
+    const code = await codeOf("operator");
+    expect((await post("/console/session", { code })).status).toBe(200);
+    const second = await post("/console/session", { code });
+    expect(second.status).toBe(401);
+    expect(await second.json()).toMatchObject({ error: expect.stringContaining("ambit console") });
+  });
+
+  it("counts only with its proof, which a page of another origin doesn't have", async () => {
+    const signed = await signedSession({ token: operatorToken });
+    expect((await get("/runs", signed)).status).toBe(200);
+    expect((await get("/runs", { cookie: signed.cookie })).status).toBe(401);
+    expect((await get("/runs", { ...signed, "x-ambit-console": "forged" })).status).toBe(401);
+    const other = await signedSession({ token: operatorToken });
+    expect((await get("/runs", { ...signed, "x-ambit-console": other["x-ambit-console"] })).status).toBe(401);
+  });
+
+  it("is refused to another origin's page, even with cookie and proof", async () => {
+    const signed = await signedSession({ token: operatorToken });
+    const plan = (headers: Readonly<Record<string, string>>) =>
+      post("/plan", demo(["say x"]), { ...signed, ...headers });
+    expect((await plan({ origin: server.url })).status).toBe(200);
+    const port = Number(new URL(server.url).port);
+    for (const origin of ["https://evil.example", `http://127.0.0.1:${port + 1}`, "null"])
+      expect((await plan({ origin })).status).toBe(403);
+    expect((await plan({ "sec-fetch-site": "cross-site" })).status).toBe(403);
+    expect((await plan({ "sec-fetch-site": "same-site" })).status).toBe(403);
+    const stolen = await post(
+      "/console/session",
+      { token: operatorToken },
+      { origin: "https://evil.example" },
+    );
+    expect(stolen.status).toBe(403);
+  });
+
+  it("can't be changed by its holder", async () => {
+    const signed = await signedSession({ code: await codeOf("viewer") });
+    const [name = "", value = ""] = signed.cookie.split("=");
+    const [content = "", signature = ""] = value.split(".");
+    const session = JSON.parse(Buffer.from(content, "base64url").toString());
+    const forged = Buffer.from(JSON.stringify({ ...session, role: "operator" })).toString("base64url");
+    expect((await get("/runs", signed)).status).toBe(200);
+    expect((await get("/runs", { ...signed, cookie: `${name}=${forged}.${signature}` })).status).toBe(401);
+  });
+
+  it("of a tenant sees its project only", async () => {
+    await server.client.run(demo(["say of the operator"], { runId: "of-the-operator" })).result;
+    const signed = await signedSession({ token: tenantToken });
+    expect(await (await get("/console/session", signed)).json()).toMatchObject({ project: "acme" });
+    expect((await get("/runs/of-the-operator", signed)).status).toBe(404);
+    expect(await (await get("/runs", signed)).json()).toEqual({ runs: [] });
+    expect((await get("/metrics", signed)).status).toBe(403);
+    expect((await get("/runs/of-the-operator", await signedSession({ token: operatorToken }))).status).toBe(
+      200,
+    );
+  });
+});
+
+describe("a role", () => {
+  it.each([
+    { role: "viewer", reads: 200, answers: 403, starts: 403, links: 403 },
+    { role: "answerer", reads: 200, answers: 404, starts: 403, links: 403 },
+    { role: "operator", reads: 200, answers: 404, starts: 200, links: 200 },
+  ] as const)("$role may do what it says, and no more", async ({ role, reads, answers, starts, links }) => {
+    const signed = await signedSession({ code: await codeOf(role) });
+    expect((await get("/runs", signed)).status).toBe(reads);
+    expect((await post("/plan", demo(["say x"], { sandboxPermission: boundary }), signed)).status).not.toBe(
+      403,
+    );
+    expect((await post("/runs/none/interactions/none", { approved: true }, signed)).status).toBe(answers);
+    expect((await post("/run", demo(["say x"]), signed)).status).toBe(starts);
+    expect((await post("/console/links", {}, signed)).status).toBe(links);
+  });
+});
+
 it("is small at first view", () => {
   const html = readFileSync(`${pageFolder}/index.html`, "utf8");
   const first = [...html.matchAll(/(?:src|href)="\/console\/([^"]+\.(?:js|css))"/g)].map(
@@ -95,14 +242,15 @@ it("is small at first view", () => {
 describe("runs", () => {
   it("appear by themselves, with their outcome and their boundary", async (context) => {
     const { page, complaints } = await signedIn(context);
-    await server.client.run(demo(["say Done."], { sandboxPermission: boundary, sessionId: "listed" })).result;
-    const row = page.getByRole("listitem").filter({ hasText: "listed" });
+    await server.client.run(demo(["say Done."], { sandboxPermission: boundary, sessionId: "of-a-good-run" }))
+      .result;
+    const row = page.getByRole("listitem").filter({ hasText: "of-a-good-run" });
     await row.getByText("Completed").waitFor();
     await row.getByText("Confined").waitFor();
     await server.client
-      .run(demo(["fail no luck"], { sessionId: "listed-too" }))
+      .run(demo(["fail no luck"], { sessionId: "of-a-failed-run" }))
       .result.catch(() => undefined);
-    const failed = page.getByRole("listitem").filter({ hasText: "listed-too" });
+    const failed = page.getByRole("listitem").filter({ hasText: "of-a-failed-run" });
     await failed.getByText("No boundary").waitFor();
     await page.getByRole("radio", { name: "Failed" }).click();
     await failed.getByText("Failed", { exact: true }).waitFor();
@@ -198,6 +346,32 @@ describe("a run's page", () => {
   });
 });
 
+describe("a run's files and boundary", () => {
+  it("show what changed, download it, and suggest the rule for what was refused", async (context) => {
+    const { page, complaints } = await signedIn(context, { theme: "dark" });
+    const lines = ["write notes/today.md # Today", "fetch https://example.com/", "say Done."];
+    const outputs = { patch: true, include: ["**"] };
+    await server.client.run(demo(lines, { runId: "files", sandboxPermission: boundary, outputs })).result;
+    await goTo(page, "/runs/files?tab=files");
+    await page.getByRole("heading", { name: "1 file changed" }).waitFor();
+    await page.getByRole("region", { name: "notes/today.md" }).getByText("# Today").waitFor();
+    const downloading = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download notes/today.md" }).click();
+    const download = await downloading;
+    expect(download.suggestedFilename()).toBe("today.md");
+    expect(readFileSync(await download.path(), "utf8")).toBe("# Today");
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.getByRole("link", { name: "Boundary" }).click();
+    await page.getByText("No outbound connection succeeds").waitFor();
+    await page.getByRole("button", { name: "Rule that would allow it" }).click();
+    await page.getByText('"allowlist": ["example.com"]').waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await overflow(page)).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+});
+
 describe("questions", () => {
   it("are answered by keyboard, with what exactly is approved in view", async (context) => {
     await askingRun("by-keyboard", "run! echo approved > approved.txt; cat approved.txt");
@@ -230,6 +404,38 @@ describe("questions", () => {
     expect(await ended("twice")).toMatchObject({ ok: true });
     for (const page of [first, second]) await page.getByText("It goes on.").waitFor();
     expect(await second.getByText("That didn't work").count()).toBe(0);
+  });
+});
+
+describe("a run's start", () => {
+  it("shows what is wrong before it starts, and begins it", async (context) => {
+    const { page, complaints } = await signedIn(context);
+    await page.getByRole("link", { name: "Start", exact: true }).click();
+    await page.getByText("Can run, in the sandbox local").waitFor();
+    const editor = page.getByLabel("The request, as JSON");
+    const request = demo(["say Started here."], { runId: "started", sandboxPermission: boundary });
+    await editor.fill(JSON.stringify({ ...request, mesages: [] }));
+    await page.getByText("is not a known field").waitFor();
+    expect(await page.getByRole("button", { name: "Start the run" }).isDisabled()).toBe(true);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await editor.fill(JSON.stringify(request));
+    await page.getByText("Can run, in the sandbox local").waitFor();
+    await editor.press("Control+Enter");
+    await page.getByText("Started here.").waitFor();
+    // A browser logs each refusal of a request, which the first plan has got.
+    expect(complaints.filter((text) => !text.includes("400"))).toEqual([]);
+  });
+});
+
+describe("the host", () => {
+  it("shows what each sandbox was proven to guarantee", async (context) => {
+    const { page, complaints } = await signedIn(context);
+    await goTo(page, "/host");
+    await page.getByRole("heading", { name: "Sandbox local" }).waitFor();
+    await page.getByRole("button", { name: "No outbound connection succeeds" }).click();
+    await page.getByText("network.deny").waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    expect(complaints).toEqual([]);
   });
 });
 
