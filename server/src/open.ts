@@ -1,5 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { type Log, Registry } from "@ambit/core";
+import type { RunRequest } from "@ambit/core/contract";
 import { Runner, secretsIn } from "@ambit/runner";
 import type { LocalEntry } from "@ambit/workspace";
 import { FileSealing } from "@ambit/workspace/blobs";
@@ -62,8 +63,8 @@ export interface OpenAmbitOptions {
   readonly keepsEvidence?: boolean;
   /** What of this host comes into every new workspace after its sources. Default: nothing. */
   readonly local?: (() => readonly LocalEntry[]) | undefined;
-  /** The folder of this host that is the workspace of every run, without links in its path. Default: each has a new one. */
-  readonly workspaceFolder?: string | undefined;
+  /** The folder of this host that is the workspace of a run, without links in its path. Undefined, and the default: the run has a new one. */
+  readonly workspaceFolderOf?: ((request: RunRequest) => string | undefined) | undefined;
   /** Whether files of outputs end with this process. Default false. */
   readonly keepsNoFiles?: boolean;
   /**
@@ -126,7 +127,7 @@ export async function openAmbit(options: OpenAmbitOptions): Promise<Ambit> {
     log,
     minimum: settings.require,
     workspaces: files.workspaces,
-    workspaceFolder: options.workspaceFolder,
+    workspaceFolderOf: options.workspaceFolderOf,
     previews,
     credentialRefresh: new CredentialCallbacks(settings.credentials, hasTenants, upstreamProxy),
     hasTenants,

@@ -33,7 +33,7 @@ export interface Candidates {
   readonly gateways: readonly Probed<ModelGateway>[];
   /** The deployer's proxy, for the sandboxes. Default: none. */
   readonly upstreamProxy?: UpstreamProxy | undefined;
-  /** The folder of this host that is the workspace of every run. Default: each has a new one. */
+  /** The folder of this host that is the workspace of the run. Default: it has a new one. */
   readonly workspaceFolder?: string | undefined;
 }
 

@@ -210,7 +210,7 @@ export interface SessionState {
 export type ArchiveFacts = Pick<SnapshotInfo, "sha256" | "bytes" | "entries" | "skipped">;
 
 /** Which of a session's files are copied. */
-export type CopiedPart = "all" | "workspace";
+export type CopiedPart = "all" | "workspace" | "home";
 
 /** Copies sessions' workspaces and homes, and keeps them: `Snapshots` of `@ambit/workspace`. */
 export interface SnapshotService {

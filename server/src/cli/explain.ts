@@ -1,5 +1,5 @@
 import { AmbitError } from "@ambit/client";
-import { HomeMissing, loadFailureLine, PluginLoadFailed } from "@ambit/core";
+import { HomeMissing, isAmbitError, loadFailureLine, PluginLoadFailed } from "@ambit/core";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { printable } from "../logging/printable.js";
 import { isClosedPipe } from "./closed-pipe.js";
@@ -21,6 +21,7 @@ function linesOf(error: unknown): readonly string[] {
     return error.failures.map(loadFailureLine);
   }
   if (error instanceof AmbitError) return [lineOf(error)];
-  if (error instanceof CommandRefused || error instanceof HomeMissing) return [error.message];
+  if (error instanceof CommandRefused || error instanceof HomeMissing || isAmbitError(error))
+    return [error.message];
   return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
 }

@@ -90,6 +90,16 @@ function program(): Command {
       await finish(door(name, words, ambit.opts()));
     });
   ambit
+    .command("acp [arguments...]")
+    .description(
+      "serve an editor that speaks ACP on standard input and output: --agent gemini works in the editor's folder, inside a boundary",
+    )
+    .allowUnknownOption()
+    .action(async (words) => {
+      const { door } = await import("./commands/door.js");
+      await finish(door("acp", words, ambit.opts()));
+    });
+  ambit
     .command("undo [folder]")
     .description(
       "bring a folder back to what it was before the last run with --in-place (default: this folder)",

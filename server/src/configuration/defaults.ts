@@ -12,6 +12,7 @@ export const ownPlugins: Readonly<Record<string, () => Promise<unknown>>> = {
   "@ambit/executor-code": () => import("@ambit/executor-code"),
   "@ambit/executor-client": () => import("@ambit/executor-client"),
   "@ambit/compat-agenta": () => import("@ambit/compat-agenta"),
+  "@ambit/door-acp": () => import("@ambit/door-acp"),
   "@ambit/blobs-folder": () => import("@ambit/blobs-folder"),
   "@ambit/store-sqlite": () => import("@ambit/store-sqlite"),
   "@ambit/telemetry-opentelemetry": () => import("@ambit/telemetry-opentelemetry"),

@@ -72,6 +72,9 @@ export async function ambit(
   return { code: exitCode, stdout, stderr };
 }
 
+/** What an editor starts, with nothing else in its environment. */
+export const ambitCommand: readonly [string, string] = [process.execPath, program];
+
 /** The same, not waited for; killed with the test if it still lives. */
 export function startAmbit(args: readonly string[], options: LaunchOptions = {}): ChildProcess {
   const child = launch(args, {}, options);

@@ -30,6 +30,7 @@ export class FakeSandboxBackend implements SandboxBackend {
   readonly name: string;
   readonly site = "sandbox";
   readonly claims: readonly Capability[];
+  readonly opensFolders = true;
   readonly specs: SandboxSpec[] = [];
   readonly files: FileEntry[] = [];
   opened = 0;

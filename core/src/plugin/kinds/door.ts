@@ -58,6 +58,56 @@ export interface StdioCall {
   readonly arguments: readonly string[];
   /** Ambit's HTTP API, as the operator. No port is opened for it. */
   readonly fetch: typeof fetch;
+  /** What the user who started the command brings. No caller over HTTP can bring it. */
+  readonly user: StdioUser;
   /** Aborts when this process must end. */
   readonly signal: AbortSignal;
+}
+
+/** The user of a command on their own machine. */
+export interface StdioUser {
+  /**
+   * A folder that can be a workspace itself, as with `ambit run --in-place`.
+   * @throws for one that can't; the message says why, and what to do
+   */
+  openFolder(path: string): Promise<UserFolder>;
+  /** How the agent reaches its model by the keys in the user's environment. */
+  modelConnection(harness: string | undefined, model: string | undefined): UserModelConnection;
+}
+
+/** A folder of the user's that can be the workspace of sessions. */
+export interface UserFolder {
+  /** Without links. */
+  readonly path: string;
+  /** From now on, it is the workspace of this session's runs. */
+  giveTo(sessionId: string): void;
+  /**
+   * Called before each run, which must have what it returns in `sandboxPermission.filesystem`. Waits for the end of another
+   * run in this folder, then keeps the folder as it is, so that `ambit undo` goes back.
+   * @throws for a folder that can't be kept; the signal's reason
+   */
+  beginRun(signal: AbortSignal): Promise<UserFolderRun>;
+}
+
+export interface UserFolderRun {
+  /** Paths of the folder that the agent must not write: git runs on the host what they configure. */
+  readonly readable: readonly string[];
+  /** Paths that it must not reach. */
+  readonly denied: readonly string[];
+  /** Called once the run has its result, or didn't begin. */
+  end(): Promise<UserFolderEnd>;
+}
+
+export interface UserFolderEnd {
+  /** What the run made that git would have run, as it is named now. */
+  readonly disarmed: readonly string[];
+  /** The command that goes back. Undefined: the run changed nothing. */
+  readonly undo: string | undefined;
+}
+
+export interface UserModelConnection {
+  /** A request's `modelConnection`. Undefined: there is no key, or none is needed. */
+  readonly connection: object | undefined;
+  /** The variables of which one has the key. */
+  readonly variables: readonly string[];
 }

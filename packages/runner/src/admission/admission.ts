@@ -85,8 +85,8 @@ export interface AdmissionRules {
   readonly webhookIssues?: (webhook: Webhook, project: string | undefined) => readonly Issue[];
   /** What takes files out of workspaces. Default: nothing does. */
   readonly workspaces?: WorkspaceService;
-  /** The folder of this host that is the workspace of every run. Default: each has a new one. */
-  readonly workspaceFolder?: string | undefined;
+  /** The folder of this host that is the workspace of a run. Undefined, and the default: the run has a new one. */
+  readonly workspaceFolderOf?: ((request: RunRequest) => string | undefined) | undefined;
   /** What makes URLs of ports inside. Default: nothing does, and such a request is refused. */
   readonly previews?: PreviewService;
   /** What asks platforms for new values of credentials. Default: nothing does, and such a request is refused. */
@@ -178,7 +178,7 @@ export async function admit(
   ];
   const planWith = async (sandbox?: string) => {
     const actors = isProofNeeded ? await registry.candidates(sandbox) : registry.knownCandidates();
-    const all = { ...actors, workspaceFolder: rules.workspaceFolder };
+    const all = { ...actors, workspaceFolder: rules.workspaceFolderOf?.(request) };
     const candidates = caller === undefined ? all : candidatesFor(all, caller);
     return plan(asked, secrets, candidates, ceiling, rules, others, own);
   };

@@ -131,6 +131,8 @@ export class Session {
   lost: string | undefined;
   /** Whether a credential of an earlier run could be read inside: its home may have a copy of it. */
   hadVisibleCredentials: boolean;
+  /** Whether its workspace is a folder of the user's, where nothing may be written after a run has ended. */
+  #isInPlace = false;
 
   private constructor(
     readonly scope: OwnedScope,
@@ -207,6 +209,10 @@ export class Session {
     return this.processes.end(limitMs);
   }
 
+  get isInPlace(): boolean {
+    return this.#isInPlace;
+  }
+
   get asSource(): SandboxOfSession {
     return { sandbox: this.sandbox, backend: this.#backend };
   }
@@ -248,6 +254,7 @@ export class Session {
     const opening = new OwnedScope(log, closeMs, during);
     const session = new Session(opening, sessionFingerprintOf(plan), origin);
     session.#backend = plan.sandbox.actor.name;
+    session.#isInPlace = plan.workspaceFolder !== undefined;
     const requiredPaths = requiredPathsOf(plan.harness.actor, plan.sandbox.actor);
     session.#paths = new Set(requiredPaths.map(({ path }) => path));
     // Deferred first, so that it runs after the sandbox has been closed.
@@ -387,9 +394,10 @@ export function requireOpened(
 
 /** Two runs may share a session only if they ask for the same sandbox and the same boundary. */
 export function sessionFingerprintOf(plan: AcceptedPlan): string {
-  const { boundary, required, sandbox, harness, hidden } = plan;
+  const { boundary, required, sandbox, harness, hidden, workspaceFolder } = plan;
   return canonicalJson({
     boundary,
+    workspaceFolder,
     required: required.map(({ capability }) => capability),
     sandbox: sandbox.actor.name,
     harness: harness.actor.id,

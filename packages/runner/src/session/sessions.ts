@@ -219,8 +219,8 @@ export class Sessions {
         await untimed(async () => {
           if (!(await kept.endProcesses(this.limits.closeMs)))
             throw cannotMove("processes in its sandbox could not be ended");
-          const part = withoutHome === undefined ? "all" : "workspace";
-          await snapshots.copy(kept.asSource, moved.asSource, signal, part);
+          const part = movedPart(kept, withoutHome);
+          if (part !== undefined) await snapshots.copy(kept.asSource, moved.asSource, signal, part);
         });
       signal.throwIfAborted();
     } catch (error) {
@@ -488,7 +488,8 @@ export class Sessions {
 
   async #takeBack(session: Session, key: string, lost: string | undefined): Promise<void> {
     // What was put into it so far may be half of what the run asked for.
-    const isKept = lost === undefined && !session.isEmpty;
+    const isWhole = lost === undefined && !session.isEmpty;
+    const isKept = isWhole && (!session.isInPlace || (await session.endProcesses(this.limits.closeMs)));
     const isHeld = !isKept || (await this.#keepRecord(key, session));
     this.#free(key);
     if (!isHeld) await this.#discard(session);
@@ -586,6 +587,7 @@ export class Sessions {
     const { fence, fingerprint, hadVisibleCredentials, backend } = session;
     if (keeper === undefined || fence === undefined || suspended?.isKept !== true)
       return "no plugin keeps files";
+    if (session.isInPlace) return "its workspace is a folder of the user's, which stays as it is";
     const name = nameOf(key);
     try {
       if (!(await session.endProcesses(this.limits.closeMs))) return "its processes could not be ended";
@@ -632,6 +634,12 @@ export class Sessions {
 
 /** When another runner may have it: files that only outlive this runner are its own while it lives. */
 const whenOf = ({ isMovable }: Session) => (isMovable ? "idle" : "owner_lost");
+
+/** What of a session's files a new sandbox gets. Its workspace is there already where it is a folder of the user's. Pure. */
+function movedPart({ isInPlace }: Pick<Session, "isInPlace">, withoutHome: string | undefined) {
+  if (withoutHome === undefined) return isInPlace ? "home" : "all";
+  return isInPlace ? undefined : "workspace";
+}
 
 function cannotMove(why: string, cause?: unknown): SnapshotFailed {
   const message = `The session can't go on in the new sandbox that this request's boundary, agent or credentials need: ${why} It stays as it is: send the request with the settings of the run before, or in another session, or end this one first (POST /kill).`;

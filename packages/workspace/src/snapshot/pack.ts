@@ -11,8 +11,16 @@ export interface SnapshotLimits {
   readonly maxBytes: number;
 }
 
-/** Which folders of a sandbox are copied: workspace and home, or only the workspace. */
-export type SnapshotPart = "all" | "workspace";
+/** Which folders of a sandbox are copied: workspace and home, or one of them. */
+export type SnapshotPart = "all" | "workspace" | "home";
+
+/** The folders of a part, as seen inside. Pure. */
+export function foldersOf({ workspace, home }: Pick<Sandbox, "workspace" | "home">, part: SnapshotPart) {
+  return {
+    ...(part === "home" ? {} : { workspace }),
+    ...(part === "workspace" ? {} : { home }),
+  };
+}
 
 /** A snapshot's archive, as it was written. */
 export interface SnapshotFacts {
@@ -45,9 +53,7 @@ export async function packSnapshot(
   signal: AbortSignal,
   part: SnapshotPart = "all",
 ): Promise<SnapshotFacts> {
-  const { workspace } = sandbox;
-  const home = part === "all" ? sandbox.home : undefined;
-  const input = await stdinOf("#snapshots", { action: "pack", workspace, home, ...limits });
+  const input = await stdinOf("#snapshots", { action: "pack", ...foldersOf(sandbox, part), ...limits });
   const child = await sandbox.spawn(commandOf(sandbox, signal));
   const printed = endOf(child.stderr, maxReportCharacters);
   const fed = feed(child, input);

@@ -3,7 +3,7 @@ import { SnapshotFailed } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import { commandOf, stdinOf } from "../program/inside-program.js";
 import { endOf, feed } from "../program/streams.js";
-import type { SnapshotFacts, SnapshotLimits, SnapshotPart } from "./pack.js";
+import { foldersOf, type SnapshotFacts, type SnapshotLimits, type SnapshotPart } from "./pack.js";
 import { maxReportCharacters, reportIn } from "./report.js";
 
 /**
@@ -27,9 +27,7 @@ export async function unpackSnapshot(
   signal: AbortSignal,
   part: SnapshotPart = "all",
 ): Promise<void> {
-  const { workspace } = sandbox;
-  const home = part === "all" ? sandbox.home : undefined;
-  const wish = await stdinOf("#snapshots", { action: "unpack", workspace, home, ...limits });
+  const wish = await stdinOf("#snapshots", { action: "unpack", ...foldersOf(sandbox, part), ...limits });
   const hash = createHash("sha256");
   let problem: unknown;
   const input = async function* (): AsyncGenerator<Uint8Array, void, undefined> {

@@ -101,7 +101,7 @@ export class Snapshots {
   ): Promise<{ readonly facts: SnapshotFacts; readonly state: State & SessionState }> {
     const { blobs, owner } = await this.#place(project);
     const info = await this.find(id, project);
-    if (part === "all" && info.sandbox !== backend)
+    if (part !== "workspace" && info.sandbox !== backend)
       throw new SnapshotFailed(
         `The snapshot ${id} is of a session on ${info.sandbox}, whose files don't fit into a sandbox on ${backend}: send sandbox: "${info.sandbox}" with the request.`,
       );
@@ -121,7 +121,7 @@ export class Snapshots {
     signal: AbortSignal,
     part: SnapshotPart = "all",
   ): Promise<SnapshotFacts> {
-    if (part === "all" && from.backend !== into.backend)
+    if (part !== "workspace" && from.backend !== into.backend)
       throw new SnapshotFailed(
         `The session to fork is on ${from.backend}, and its files don't fit into a sandbox on ${into.backend}: send sandbox: "${from.backend}" with the request.`,
       );

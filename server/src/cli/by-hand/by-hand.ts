@@ -12,7 +12,8 @@ import type { Terminal } from "./ask/terminal.js";
 import { Conversation } from "./conversation.js";
 import { type FolderFile, filesIn } from "./folder-files.js";
 import { includedFiles } from "./ignored-files.js";
-import { InPlace } from "./in-place/in-place.js";
+import { endLines, InPlace } from "./in-place/in-place.js";
+import { ownFolder } from "./in-place/own-folder.js";
 import { keyVariables } from "./model-connection.js";
 import { type CopiedRepository, copiedRepository } from "./repository.js";
 import { type ByHandOptions, requestByHand, withoutCredentials } from "./request.js";
@@ -146,11 +147,11 @@ export class ByHand {
     ] as const;
     for (const [option, isGiven, why] of conflicting)
       if (isGiven) throw new ConfigurationInvalid(option, [`doesn't go together with --in-place: ${why}`]);
-    const folder = await realpath(given).catch((cause: unknown) => {
-      throw new ConfigurationInvalid(given, ["can't be read: name a folder that is there"], { cause });
+    const folder = await ownFolder(given, {
+      option: "--in-place",
+      command: "ambit run …",
+      instead: "leave --in-place out, to work on a copy",
     });
-    if (process.getuid?.() === 0)
-      throw new ConfigurationInvalid("--in-place", [rootRefused(folder, (await stat(folder)).uid)]);
     this.#inPlace = new InPlace(folder);
     return folder;
   }
@@ -167,8 +168,8 @@ export class ByHand {
 
   /** Removes what it keeps on disk. */
   async close(): Promise<void> {
-    const said = await this.#inPlace?.ended();
-    if (said !== undefined) process.stderr.write(said);
+    const ended = await this.#inPlace?.ended();
+    if (ended !== undefined) process.stderr.write(endLines(ended));
     await this.#repository?.close();
   }
 
@@ -241,7 +242,8 @@ export class ByHand {
     const { apply, patch } = options;
     if (this.#inPlace !== undefined) {
       await showChanges(kept, outputs, { patch, terminal, print, signal });
-      await print((await this.#inPlace.ended()) ?? "");
+      const ended = await this.#inPlace.ended();
+      if (ended !== undefined) await print(endLines(ended));
       return code;
     }
     // It may be named by a link; below it, none is followed.
@@ -279,15 +281,6 @@ export class ByHand {
       throw new ConfigurationInvalid(option, ["needs --folder, whose last run it continues"]);
     return Conversation.of(this.#folder);
   }
-}
-
-/** Files that the agent makes there would be the session's user's, and the folder's own would have to be given to it. Pure. */
-export function rootRefused(folder: string, owner: number): string {
-  const fix =
-    owner === 0
-      ? `leave --in-place out, to work on a copy whose changes you apply; or give ${folder} to an ordinary user (chown -R) and run ambit as that user`
-      : `run ambit as the folder's owner: sudo -u '#${owner}' ambit run …; or leave --in-place out, to work on a copy`;
-  return `can't be used by root: as root, each session has a user of its own, who may not write your files: ${fix}`;
 }
 
 /** @throws ConfigurationInvalid for what would have no effect without a folder */

@@ -6,13 +6,18 @@ import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { openApi } from "../../http/listen.js";
 import { openAmbit } from "../../open.js";
+import { UserFolders } from "../by-hand/in-place/user-folders.js";
+import { keyVariables, modelConnectionFrom } from "../by-hand/model-connection.js";
 import { endsCommand } from "../ends-command.js";
 import { exitCodes } from "../exit-codes.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 
 /** `ambit door`: serves one client on standard input and output, until it leaves or a signal arrives. */
 export async function door(name: string, words: readonly string[], overrides: Overrides): Promise<number> {
+  // The plugins' variables are taken from this process's; a model's keys stay for its requests.
+  const variables = { ...process.env };
   const environment = takeEnvironment(process.env);
+  const folders = new UserFolders(`ambit ${name} …`);
   const signals = new EndingSignals();
   const ambit = await openAmbit({
     environment,
@@ -21,6 +26,7 @@ export async function door(name: string, words: readonly string[], overrides: Ov
     unhandled: endsCommand,
     keepsEvidence: true,
     keepsNoFiles: true,
+    workspaceFolderOf: (request) => folders.folderOf(request),
   });
   const { doors } = ambit.registry;
   const chosen = doors.find((each) => each.name === name);
@@ -38,6 +44,13 @@ export async function door(name: string, words: readonly string[], overrides: Ov
     output: Writable.toWeb(stdout),
     arguments: words,
     fetch,
+    user: {
+      openFolder: (path: string) => folders.open(path),
+      modelConnection: (harness: string | undefined, model: string | undefined) => ({
+        connection: modelConnectionFrom(variables, harness, model),
+        variables: harness === "demo" ? [] : keyVariables(harness, model),
+      }),
+    },
     signal: ending.signal,
   };
   try {

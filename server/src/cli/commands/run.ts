@@ -52,7 +52,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
         unhandled: endsCommand,
         keepsEvidence: true,
         keepsNoFiles: true,
-        workspaceFolder,
+        workspaceFolderOf: () => workspaceFolder,
         local: () => byHand?.local ?? [],
       }),
     );

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { ByHand, type ByHandRunOptions, rootRefused } from "../../../src/cli/by-hand/by-hand.js";
+import { ByHand, type ByHandRunOptions } from "../../../src/cli/by-hand/by-hand.js";
+import { rootRefused } from "../../../src/cli/by-hand/in-place/own-folder.js";
 
 const issue = { path: "modelConnection.credentials", message: "needs a key: give it here" };
 
@@ -31,8 +32,9 @@ it("says where a setup without a network gets one", () => {
 });
 
 it("says how root gets the folder itself as the workspace", () => {
-  expect(rootRefused("/srv/app", 1000)).toContain("as the folder's owner: sudo -u '#1000' ambit run");
-  expect(rootRefused("/srv/app", 0)).toMatch(
-    /leave --in-place out, .* or give \/srv\/app to an ordinary user/,
+  const use = { option: "--in-place", command: "ambit run …", instead: "leave --in-place out" };
+  expect(rootRefused("/srv/app", 1000, use)).toContain("as the folder's owner: sudo -u '#1000' ambit run");
+  expect(rootRefused("/srv/app", 0, use)).toMatch(
+    /give \/srv\/app to an ordinary user .*; or leave --in-place out$/,
   );
 });

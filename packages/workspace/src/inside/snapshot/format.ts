@@ -31,9 +31,8 @@ export type RootName = "workspace" | "home";
 /** What the runner asks of the program. Travels as JSON. */
 export interface SnapshotWish {
   readonly action: "pack" | "unpack";
-  /** Absolute, as seen inside. */
-  readonly workspace: string;
-  /** Absent: only the workspace is packed or unpacked; a home in the archive is skipped. */
+  /** Absolute, as seen inside. Absent, here or below: that folder isn't packed, and what an archive has of it is skipped. */
+  readonly workspace?: string;
   readonly home?: string;
   /** Files, folders and links. */
   readonly maxEntries: number;

@@ -1,3 +1,4 @@
+import type { UserFolderEnd } from "@ambit/core/plugin";
 import { ConfigurationInvalid } from "../../../configuration/problems.js";
 import { printableLine } from "../../../logging/printable.js";
 import { FolderSnapshot } from "./folder-snapshot.js";
@@ -40,16 +41,21 @@ export class InPlace {
     await this.#snapshot.begin();
   }
 
-  /** @returns what to say of the run's end; undefined where it hasn't begun, or was asked before */
-  async ended(): Promise<string | undefined> {
+  /** @returns undefined where the run hasn't begun, or this was called before */
+  async ended(): Promise<UserFolderEnd | undefined> {
     const ended = await this.#snapshot.ended(this.#missing);
     if (ended === undefined) return undefined;
-    const disarmed = ended.disarmed.map(
-      (path) => `disarmed: ${printableLine(path)}: the run made it, and git would run what it has\n`,
-    );
-    const back = ended.isChanged ? `to go back: ${undoCommand(this.folder)}\n` : "";
-    return `${disarmed.join("")}${back}`;
+    const { disarmed, isChanged } = ended;
+    return { disarmed, undo: isChanged ? undoCommand(this.folder) : undefined };
   }
+}
+
+/** What to say of a run's end. Pure. */
+export function endLines({ disarmed, undo }: UserFolderEnd): string {
+  const named = disarmed.map(
+    (path) => `disarmed: ${printableLine(path)}: the run made it, and git would run what it has\n`,
+  );
+  return `${named.join("")}${undo === undefined ? "" : `to go back: ${undo}\n`}`;
 }
 
 function undoCommand(folder: string): string {

@@ -1,0 +1,11 @@
+import type { RunRequest } from "@ambit/client";
+import { isJsonObject } from "@ambit/core/plugin";
+import { z } from "zod";
+
+export const configSchema = z.strictObject({
+  request: z
+    .custom<RunRequest>(isJsonObject, { error: "must be an object" })
+    .default({})
+    .meta({ description: "What every run's request has, under what the command line and the user say." }),
+});
+export type AcpConfig = z.output<typeof configSchema>;
