@@ -510,6 +510,18 @@ export interface components {
             sessionId: string;
             projectId?: string | null;
         };
+        TokenRequest: {
+            /** @description The session, which needn't exist yet. */
+            sessionId: string;
+            /** @description The session's project. Default: that of `request`; a tenant's own. */
+            projectId?: string | null;
+            /** @description `read`: the session's runs with their events, files and questions. `answer`: its questions. `run`: begin runs of it, and cancel them. */
+            may: ("read" | "answer" | "run")[];
+            /** @description Milliseconds until it expires. Default: 900,000 (15 minutes); at most a day. */
+            ttlMs?: number;
+            /** @description Everything of the page's runs but `sessionId`, `messages` and `runId`: a RunRequest, planned now. Needed for `run`. It is encrypted in the token, and the page can't read it. */
+            request?: Record<string, unknown>;
+        };
         CancelTurnRequest: {
             id: string;
             sessionId: string;
@@ -1383,6 +1395,7 @@ export interface components {
                 size: number;
                 sha256: string;
                 executable?: boolean;
+                url?: string;
             }[];
         };
         PluginsResponse: {
@@ -1453,6 +1466,11 @@ export interface components {
             ok: true;
             ended: boolean;
             message?: string;
+        };
+        TokenResponse: {
+            token: string;
+            /** Format: date-time */
+            expiresAt: string;
         };
         CancelTurnResponse: {
             /** @constant */

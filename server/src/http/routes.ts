@@ -8,6 +8,7 @@ import { healthAnswer, readyAnswer } from "./health/answers.js";
 import type { HttpRoute } from "./http-route.js";
 import { sendMetrics } from "./metrics.js";
 import { documentOf } from "./openapi-document.js";
+import { handleMakeToken } from "./pages/make-token.js";
 import { json } from "./response/json-response.js";
 import { send } from "./response/send.js";
 import { body, failed, failedResponse, jsonResponse, reference, retryAfter } from "./route/responses.js";
@@ -92,6 +93,22 @@ export const routes: readonly HttpRoute[] = [
       },
     },
     handle: ({ context, exchange }) => context.cancellation.handle(context, exchange),
+  },
+  {
+    method: "POST",
+    path: "/tokens",
+    operation: {
+      operationId: "makeToken",
+      summary: "Makes a token for a page in a user's browser, bound to one session",
+      description:
+        "Such a token opens nothing else: a page reads the session's runs, answers their questions, and begins runs that bring only `sessionId`, `messages` and `runId`, as far as `may` says. An EventSource or an image sends it as `?token=`.",
+      requestBody: body("TokenRequest", true),
+      responses: {
+        200: jsonResponse("The token. It isn't stored, and ends by itself.", "TokenResponse"),
+        ...failed(400, 408, 413, 422, 503),
+      },
+    },
+    handle: handleMakeToken,
   },
   ...storedRoutes,
   ...snapshotRoutes,

@@ -120,6 +120,7 @@ test("fields are described", () => {
 const isSent: ReadonlySet<string> = new Set([
   "RunRequest",
   "KillRequest",
+  "TokenRequest",
   "CancelTurnRequest",
   "InteractionAnswer",
   "Message",

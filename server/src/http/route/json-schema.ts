@@ -42,12 +42,15 @@ import {
   responseRecordSchema,
   snapshotsResponseSchema,
   subscriptionStatusSchema,
+  tokenRequestSchema,
+  tokenResponseSchema,
 } from "../route-schemas.js";
 
 /** What callers send: fields with a default are optional. */
 const sentSchemas = (request: RunRequestSchema) => ({
   RunRequest: request,
   KillRequest: killRequestSchema,
+  TokenRequest: tokenRequestSchema,
   CancelTurnRequest: cancelTurnRequestSchema,
   InteractionAnswer: interactionAnswerSchema,
   Message: request.shape.messages.unwrap().element,
@@ -78,6 +81,7 @@ const returned = {
   SnapshotInfo: snapshotInfoSchema,
   SnapshotsResponse: snapshotsResponseSchema,
   EndedResponse: endedResponseSchema,
+  TokenResponse: tokenResponseSchema,
   CancelTurnResponse: cancelTurnResponseSchema,
   ForwardedResponse: forwardedResponseSchema,
   AcceptedResponse: acceptedResponseSchema,

@@ -36,6 +36,7 @@ import {
   runState,
   runsProject,
   sessionsProject,
+  urlTtl,
 } from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import {
@@ -121,7 +122,7 @@ export const storedRoutes: readonly HttpRoute[] = [
   {
     method: "GET",
     path: "/runs/{runId}/files",
-    query: [runsProject],
+    query: [runsProject, urlTtl],
     operation: {
       operationId: "outputFiles",
       summary: "The files that left a run's workspace",
