@@ -23,6 +23,7 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        /** RunRequest */
         RunRequest: {
             /** @description Names the run, so that it can be cancelled before its result is known; the header `Idempotency-Key` does the same, and with a store gives the run of that id again. 1 to 128 of `A-Z a-z 0-9 _ . : -`. Refused while a run of the same token's project with this id is in progress, or stored. Default: an id that the runner generates. */
             runId?: string;
@@ -506,10 +507,12 @@ export interface components {
             /** @description Separates sessions with the same id by project, also for `POST /kill`. Default: `runContext.project.id`. */
             projectId?: string;
         };
+        /** KillRequest */
         KillRequest: {
             sessionId: string;
             projectId?: string | null;
         };
+        /** TokenRequest */
         TokenRequest: {
             /** @description The session, which needn't exist yet. */
             sessionId: string;
@@ -522,6 +525,7 @@ export interface components {
             /** @description Everything of the page's runs but `sessionId`, `messages` and `runId`: a RunRequest, planned now. Needed for `run`. It is encrypted in the token, and the page can't read it. */
             request?: Record<string, unknown>;
         };
+        /** CancelTurnRequest */
         CancelTurnRequest: {
             id: string;
             sessionId: string;
@@ -534,12 +538,14 @@ export interface components {
             } | null;
             createdAt?: (string | number) | null;
         };
+        /** InteractionAnswer */
         InteractionAnswer: {
             approved: boolean;
         } | {
             output: unknown;
             isError?: boolean;
         };
+        /** Message */
         Message: {
             /**
              * @description `user`, `assistant`, `system` or `tool`.
@@ -549,6 +555,7 @@ export interface components {
             /** @description Text, or a list of blocks. Default: empty. */
             content?: string | components["schemas"]["ContentBlock"][];
         };
+        /** ContentBlock */
         ContentBlock: {
             /** @description `text`, `image` and `resource` go to the agent. `tool_call` and `tool_result` record calls. A `file` or `attachment` with its content in `data` or `uri` becomes an `image` or `resource`. `audio` goes to an agent that takes sound. In this turn's messages, any other type is refused, and so is a file or image without content. */
             type: string;
@@ -577,6 +584,7 @@ export interface components {
             /** @description The size of an attachment, in bytes. */
             size?: number;
         };
+        /** ToolSpec */
         ToolSpec: {
             /** @description 1 to 128 of `A-Z a-z 0-9 _ . -`; unique. */
             name: string;
@@ -639,6 +647,7 @@ export interface components {
             /** @description What a plugin's own kind needs beyond these fields. */
             options?: Record<string, unknown>;
         };
+        /** McpServer */
         McpServer: {
             /** @description 1 to 64 of `A-Z a-z 0-9 _ -`; unique. `ambit` is the runner's own. */
             name: string;
@@ -719,6 +728,7 @@ export interface components {
                 newToolPermission?: "allow" | "ask" | "deny";
             };
         };
+        /** ModelConnection */
         ModelConnection: {
             /** @description The issuer of the credential: `anthropic`, `openai`, `google`, … */
             provider?: string;
@@ -779,6 +789,7 @@ export interface components {
             /** @description A login for ChatGPT, for Pi, with `credentialMode: "runtime_provided"`. It is in a file of the sandbox, and the receipt names it: under `sandboxPermission.secrets: "hidden"` the run is refused. The token that renews it stays outside, since a renewed login can't be given back to the platform; so one that isn't valid for 10 more minutes is refused. */
             subscription?: Record<string, unknown>;
         };
+        /** SandboxPermission */
         SandboxPermission: {
             /** @description The object, or `"on"`, `"off"`, or `"restricted"`, which is the same as `"off"`. */
             network?: ("on" | "off" | "restricted") | {
@@ -826,6 +837,7 @@ export interface components {
              */
             enforcement?: "strict" | "best_effort";
         };
+        /** RunResult */
         RunResult: {
             ok: boolean;
             runId: string;
@@ -869,6 +881,7 @@ export interface components {
             warnings?: components["schemas"]["Warning"][];
             receipt?: components["schemas"]["Receipt"];
         };
+        /** FailedResult */
         FailedResult: {
             /** @constant */
             ok: false;
@@ -913,6 +926,7 @@ export interface components {
             warnings?: components["schemas"]["Warning"][];
             receipt?: components["schemas"]["Receipt"];
         };
+        /** StreamRecord */
         StreamRecord: {
             /** @constant */
             kind: "event";
@@ -922,6 +936,7 @@ export interface components {
             kind: "result";
             result: components["schemas"]["RunResult"] | components["schemas"]["FailedResult"];
         };
+        /** AgentEvent */
         AgentEvent: {
             /** @constant */
             type: "turn";
@@ -1169,6 +1184,7 @@ export interface components {
             stopReason?: string;
             traceId?: string;
         };
+        /** Receipt */
         Receipt: {
             sandbox: string;
             /** @enum {string} */
@@ -1328,6 +1344,7 @@ export interface components {
                 omittedMore?: number;
             };
         };
+        /** Failure */
         Failure: {
             /** @enum {string} */
             code: "request_invalid" | "unauthorized" | "not_found" | "boundary_refused" | "at_capacity" | "session_in_use" | "command_executed" | "plugin_load_failed" | "plugin_broke_contract" | "sandbox_failed" | "harness_failed" | "model_failed" | "budget_exceeded" | "run_cancelled" | "run_timed_out" | "runner_lost" | "store_failed" | "outputs_failed" | "source_failed" | "snapshot_failed" | "setup_failed" | "session_elsewhere" | "idempotency_key_reused" | "interaction_expired" | "internal";
@@ -1339,6 +1356,7 @@ export interface components {
             issues?: components["schemas"]["Issue"][];
             address?: string;
         };
+        /** Gap */
         Gap: {
             actor: string;
             /** @enum {string} */
@@ -1348,14 +1366,17 @@ export interface components {
             subject?: string;
             requiredBy?: string;
         };
+        /** Issue */
         Issue: {
             path: string;
             message: string;
         };
+        /** Warning */
         Warning: {
             path?: string;
             message: string;
         };
+        /** PlanResponse */
         PlanResponse: {
             /** @constant */
             ok: true;
@@ -1389,6 +1410,7 @@ export interface components {
             };
             warnings?: components["schemas"]["Warning"][];
         };
+        /** OutputFilesResponse */
         OutputFilesResponse: {
             files: {
                 path: string;
@@ -1398,6 +1420,7 @@ export interface components {
                 url?: string;
             }[];
         };
+        /** PluginsResponse */
         PluginsResponse: {
             actors: {
                 /** @enum {string} */
@@ -1426,18 +1449,21 @@ export interface components {
                 probedAt: string;
             }[];
         };
+        /** HealthResponse */
         HealthResponse: {
             /** @constant */
             status: "ok";
             probing: boolean;
             replicaId: string;
         };
+        /** ReadyResponse */
         ReadyResponse: {
             /** @enum {string} */
             status: "ready" | "starting" | "unavailable" | "draining" | "stalled";
             /** @enum {string} */
             store: "opening" | "reachable" | "unreachable" | "none";
         };
+        /** SubscriptionStatus */
         SubscriptionStatus: {
             /** @constant */
             version: 1;
@@ -1448,6 +1474,7 @@ export interface components {
                 };
             };
         };
+        /** SnapshotInfo */
         SnapshotInfo: {
             id: string;
             sessionId: string;
@@ -1458,20 +1485,24 @@ export interface components {
             entries: number;
             skipped: number;
         };
+        /** SnapshotsResponse */
         SnapshotsResponse: {
             snapshots: components["schemas"]["SnapshotInfo"][];
         };
+        /** EndedResponse */
         EndedResponse: {
             /** @constant */
             ok: true;
             ended: boolean;
             message?: string;
         };
+        /** TokenResponse */
         TokenResponse: {
             token: string;
             /** Format: date-time */
             expiresAt: string;
         };
+        /** CancelTurnResponse */
         CancelTurnResponse: {
             /** @constant */
             ok: true;
@@ -1483,10 +1514,12 @@ export interface components {
                 state: "stopped" | "not_running" | "superseded_by_newer_turn";
             };
         };
+        /** ForwardedResponse */
         ForwardedResponse: {
             /** @constant */
             ok: true;
         };
+        /** AcceptedResponse */
         AcceptedResponse: {
             /** @constant */
             ok: true;
@@ -1494,6 +1527,7 @@ export interface components {
             /** @enum {string} */
             state: "queued" | "running" | "ended";
         };
+        /** RunInfo */
         RunInfo: {
             runId: string;
             /** @enum {string} */
@@ -1527,6 +1561,7 @@ export interface components {
                 dueAt?: string;
             }[];
         };
+        /** RunsResponse */
         RunsResponse: {
             runs: {
                 runId: string;
@@ -1546,6 +1581,7 @@ export interface components {
                 endedAt?: string;
             }[];
         };
+        /** SessionsResponse */
         SessionsResponse: {
             sessions: {
                 sessionId: string;
@@ -1558,6 +1594,7 @@ export interface components {
                 usedAt: string;
             }[];
         };
+        /** InteractionsResponse */
         InteractionsResponse: {
             interactions: {
                 id: string;
@@ -1601,9 +1638,11 @@ export interface components {
                 createdAt: string;
             }[];
         };
+        /** DeliveriesResponse */
         DeliveriesResponse: {
             deliveries: components["schemas"]["StoredDelivery"][];
         };
+        /** StoredDelivery */
         StoredDelivery: {
             id: string;
             /** @enum {string} */
@@ -1621,6 +1660,7 @@ export interface components {
             runId: string;
             projectId?: string;
         };
+        /** WebhookMessage */
         WebhookMessage: {
             /** @constant */
             type: "run.finished";
@@ -1770,6 +1810,7 @@ export interface components {
                 };
             };
         };
+        /** ResultMessage */
         ResultMessage: {
             /**
              * @description `user`, `assistant`, `system` or `tool`.
@@ -1782,6 +1823,7 @@ export interface components {
              */
             content: string | components["schemas"]["ResultContentBlock"][];
         };
+        /** ResultContentBlock */
         ResultContentBlock: {
             /** @description `text`, `image` and `resource` go to the agent. `tool_call` and `tool_result` record calls. A `file` or `attachment` with its content in `data` or `uri` becomes an `image` or `resource`. `audio` goes to an agent that takes sound. In this turn's messages, any other type is refused, and so is a file or image without content. */
             type: string;

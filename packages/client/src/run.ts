@@ -195,7 +195,9 @@ export class Run implements AsyncIterable<AgentEvent> {
   /** The same id begins one run only, so that a request whose answer was lost can be sent again. */
   async #begin(request: RunRequest): Promise<Response> {
     // The request of a page's runs is in its token.
-    const body = (await this.#http.isPage()) ? request : { ...defaultsFor(request, this.#options), ...request };
+    const body = (await this.#http.isPage())
+      ? request
+      : { ...defaultsFor(request, this.#options), ...request };
     return await this.#http.send("/stream", {
       method: "POST",
       body,

@@ -35,9 +35,11 @@ export function doorRoutes(doors: readonly Door[]): HttpRoute[] {
         isDoor: true,
         operation: {
           operationId: [method.toLowerCase(), ...words].join("_"),
+          tag: { door: door.name },
           summary,
+          description: `A route of the door ${door.name}, for clients of its protocol.`,
           responses: {
-            default: { description: `What the protocol of the door ${door.name} says.` },
+            "2XX": { description: `What the protocol of the door ${door.name} says.` },
             ...failed(),
           },
         },
