@@ -6,18 +6,15 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { pythonEnvironment } from "./python-environment.mjs";
+import { environment, startServer } from "./start-server.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const project = join(root, "clients/python");
 const token = "the-token-of-check-python-which-is-long-enough";
 const folder = mkdtempSync(join(tmpdir(), "ambit-check-python-"));
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
-
-/** Nothing of the caller's own settings gets in. */
-const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^AMBIT_/.test(name)));
 
 /**
  * @param {string} program
@@ -30,33 +27,6 @@ async function run(program, args, variables = {}) {
   const child = spawn(program, args, { cwd: project, env, stdio: "inherit" });
   const [code, signal] = await once(child, "close");
   if (code !== 0) throw new Error(`${args.join(" ").slice(0, 100)} ended with ${signal ?? code}`);
-}
-
-async function startServer() {
-  const env = {
-    ...environment,
-    AMBIT_TOKEN: token,
-    AMBIT_PORT: "0",
-    AMBIT_SQLITE_FILE: join(folder, "runs.sqlite"),
-    AMBIT_BLOBS_FOLDER: join(folder, "blobs"),
-  };
-  // The client's models are those of the contract, without the fields of another platform's dialect.
-  const config = join(folder, "ambit.config.json");
-  writeFileSync(config, JSON.stringify({ extends: "defaults", without: ["@ambit/compat-agenta"] }));
-  const args = [join(root, "server/bin/ambit.mjs"), "--config", config, "serve"];
-  const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
-  /** @type {PromiseWithResolvers<string>} */
-  const listening = Promise.withResolvers();
-  /** @type {string[]} */
-  const log = [];
-  for (const stream of [child.stdout, child.stderr])
-    createInterface({ input: stream }).on("line", (line) => {
-      log.push(line);
-      const url = /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0];
-      if (url !== undefined) listening.resolve(url);
-    });
-  child.once("exit", () => listening.reject(new Error(`The server doesn't start:\n${log.join("\n")}`)));
-  return { url: await listening.promise, close: () => void child.kill("SIGKILL") };
 }
 
 /** The program of the README as a user runs it: from the wheel, in an environment that has nothing else of this project. */
@@ -78,7 +48,9 @@ async function runReadme(/** @type {string} */ python, /** @type {string} */ url
 }
 
 async function check(/** @type {string} */ python) {
-  const server = await startServer();
+  // The client's models are those of the contract, without the fields of another platform's dialect.
+  const configuration = { extends: "defaults", without: ["@ambit/compat-agenta"] };
+  const server = await startServer(folder, configuration, token);
   try {
     const document = join(folder, "openapi.json");
     writeFileSync(document, await (await fetch(`${server.url}/openapi.json`)).text());

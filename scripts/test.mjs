@@ -267,6 +267,7 @@ async function runEverything(afterQuickTests) {
   await Promise.all([packages, bare]);
   await check("check:sdk");
   await check("check:python");
+  await check("check:openapi");
 }
 
 /** Builds, and sets up only where that hasn't been done. */

@@ -239,6 +239,21 @@ it("is small at first view", () => {
   expect(total).toBeLessThan(350 * 1_024);
 });
 
+describe("a token of a user's page", () => {
+  const asked = { sessionId: "s", may: ["read"], projectId: "acme" };
+
+  it("signs in to no console, and only an operator's session makes one", async () => {
+    const operator = { authorization: `Bearer ${operatorToken}` };
+    const { token } = JSON.parse(await (await post("/tokens", asked, operator)).text());
+    expect((await post("/console/links", {}, { authorization: `Bearer ${token}` })).status).toBe(403);
+    expect((await post("/console/session", { token })).status).toBe(401);
+    expect((await post("/tokens", asked, await signIn({ code: await codeOf("answerer") }))).status).toBe(403);
+    // The controls.
+    expect((await post("/console/links", {}, operator)).status).toBe(200);
+    expect((await post("/tokens", asked, await signIn({ code: await codeOf("operator") }))).status).toBe(200);
+  });
+});
+
 describe("runs", () => {
   it("appear by themselves, with their outcome and their boundary", async (context) => {
     const { page, complaints } = await signedIn(context);

@@ -1,4 +1,4 @@
-import { createSecretKey, randomBytes } from "node:crypto";
+import { createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import { idOfRun, inOffer, messageOf, ofOffer } from "@ambit/core";
 import { OtherKey, RecordedRuns, type RecordedRunsOptions, Sealing } from "@ambit/durable";
 import { openedStore, type Store, type StoredRun } from "@ambit/durable/store";
@@ -54,16 +54,30 @@ export async function recordInStore(ambit: Ambit, store: Store, address: string)
 
 /** @throws ConfigurationInvalid where replicas couldn't read what others have encrypted */
 async function openRuns(ambit: Ambit, store: Store, address: string): Promise<RecordedRuns> {
-  const { otherKeyFiles, mayLoseContent, store: settings } = ambit.settings;
-  const others = await Promise.all(
-    otherKeyFiles.map((file, index) => earlierKey(`interactions.otherKeyFiles[${index}]`, file)),
-  );
-  const sealing = new Sealing(await ambit.interactionKey(), others);
+  const { mayLoseContent, store: settings } = ambit.settings;
+  const sealing = new Sealing(await ambit.interactionKey(), await otherKeys(ambit));
   const options = { ...optionsOf(ambit, sealing, address), store, settings, mayLoseContent };
   return RecordedRuns.open(options).catch((error: unknown) => {
     if (!(error instanceof OtherKey)) throw error;
     throw new ConfigurationInvalid("interactions.keyFile", [error.message], { cause: error });
   });
+}
+
+/** @throws ConfigurationInvalid for one that can't be used */
+function otherKeys({ settings }: Pick<Ambit, "settings">): Promise<readonly KeyObject[]> {
+  return Promise.all(
+    settings.otherKeyFiles.map((file, index) => earlierKey(`interactions.otherKeyFiles[${index}]`, file)),
+  );
+}
+
+/** What seals the tokens of pages: with the same keys as a store's content, also where no store is loaded. */
+export function pageSealing(ambit: Pick<Ambit, "settings" | "interactionKey">): () => Promise<Sealing> {
+  let sealing: Promise<Sealing> | undefined;
+  return () => {
+    sealing ??= (async () =>
+      new Sealing(await ambit.interactionKey(), await otherKeys(ambit), "page token"))();
+    return sealing;
+  };
 }
 
 /** Runs in the memory of this process, where no store is loaded. */

@@ -99,8 +99,20 @@ def test_outputs(client: Client) -> None:
     result = client.run(request).result()
     assert [file.path for file in client.files(result.run_id).files] == ["a/b.txt"]
     assert client.file(result.run_id, "a/b.txt") == b"precious\n"
+    (file,) = client.files(result.run_id, url_ttl_ms=60_000).files
+    assert httpx.get(f"{URL}{file.url}").content == b"precious\n"
     with client.archive(result.run_id) as response:
         assert b"precious" in b"".join(response.iter_bytes())
+
+
+def test_a_token_of_one_session(client: Client) -> None:
+    client.run({**script("say hello"), "sessionId": "python-page"}).result()
+    made = client.make_token({"sessionId": "python-page", "may": ["read"]})
+    with Client(URL, token=made.token) as page:
+        assert [run.session_id for run in page.runs()] == ["python-page"]
+        with pytest.raises(AmbitError) as failure:
+            page.plugins()
+    assert (failure.value.code, failure.value.status) == ("unauthorized", 403)
 
 
 def test_plan_plugins_health_and_ready(client: Client) -> None:

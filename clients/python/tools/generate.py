@@ -36,18 +36,15 @@ WORDS = [
 
 
 def named(document: dict) -> dict:
-    """The document's schemas, in which each alternative is a schema named after the constant that tells it from the others."""
+    """The document's schemas, in which each alternative of a union is a schema of its own, named by its title."""
     schemas = document["components"]["schemas"]
-    suffixes = {"AgentEvent": "Event", "StreamRecord": "Record", "WebhookMessage": "Message"}
-    for union, suffix in suffixes.items():
-        alternatives = {}
-        for alternative in schemas[union]["oneOf"]:
-            properties = alternative["properties"]
-            constant = (properties.get("type") or properties["kind"])["const"]
-            alternatives["".join(map(str.capitalize, re.split(r"[._]", constant))) + suffix] = alternative
+    for union in ("AgentEvent", "StreamRecord", "WebhookMessage"):
+        alternatives = {alternative.pop("title"): alternative for alternative in schemas[union]["oneOf"]}
         schemas[union]["discriminator"] = {"propertyName": "kind" if union == "StreamRecord" else "type"}
         schemas[union]["oneOf"] = [{"$ref": f"#/components/schemas/{name}"} for name in alternatives]
         schemas.update(alternatives)
+    for schema in schemas.values():
+        schema.pop("title", None)
     return {**document, "paths": {}, "webhooks": {}}
 
 

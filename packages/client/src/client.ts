@@ -96,6 +96,21 @@ export class AmbitClient {
     });
   }
 
+  /**
+   * A token for a page in a user's browser, for one session. A client with it begins runs that bring only `messages`; its
+   * `token` may be a function that gets the newest one from the platform.
+   */
+  async makeToken(
+    request: Schema<"TokenRequest">,
+    options: CallOptions = {},
+  ): Promise<Schema<"TokenResponse">> {
+    return await this.#http.json("/tokens", {
+      method: "POST",
+      body: { ...this.#project, ...request },
+      ...options,
+    });
+  }
+
   async runs(page: Page & RunFilter = {}): Promise<Schema<"RunsResponse">> {
     return await this.#list("/runs", page);
   }
@@ -163,8 +178,15 @@ export class AmbitClient {
     });
   }
 
-  async files(runId: string, options: CallOptions = {}): Promise<Schema<"OutputFilesResponse">> {
-    return await this.#http.json(at("runs", runId, "files"), { query: this.#project, ...options });
+  /** @param options `urlTtlMs`: each file gets a `url`, relative to the server, which needs no token for so long. */
+  async files(
+    runId: string,
+    { urlTtlMs, ...options }: CallOptions & { readonly urlTtlMs?: number } = {},
+  ): Promise<Schema<"OutputFilesResponse">> {
+    return await this.#http.json(at("runs", runId, "files"), {
+      query: { ...this.#project, urlTtlMs },
+      ...options,
+    });
   }
 
   /** One file of a run's outputs. */

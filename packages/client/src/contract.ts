@@ -23,6 +23,7 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        /** RunRequest */
         RunRequest: {
             /** @description Names the run, so that it can be cancelled before its result is known; the header `Idempotency-Key` does the same, and with a store gives the run of that id again. 1 to 128 of `A-Z a-z 0-9 _ . : -`. Refused while a run of the same token's project with this id is in progress, or stored. Default: an id that the runner generates. */
             runId?: string;
@@ -506,10 +507,25 @@ export interface components {
             /** @description Separates sessions with the same id by project, also for `POST /kill`. Default: `runContext.project.id`. */
             projectId?: string;
         };
+        /** KillRequest */
         KillRequest: {
             sessionId: string;
             projectId?: string | null;
         };
+        /** TokenRequest */
+        TokenRequest: {
+            /** @description The session, which needn't exist yet. */
+            sessionId: string;
+            /** @description The session's project. Default: that of `request`; a tenant's own. */
+            projectId?: string | null;
+            /** @description `read`: the session's runs with their events, files and questions. `answer`: its questions. `run`: begin runs of it, and cancel them. */
+            may: ("read" | "answer" | "run")[];
+            /** @description Milliseconds until it expires. Default: 900,000 (15 minutes); at most a day. */
+            ttlMs?: number;
+            /** @description Everything of the page's runs but `sessionId`, `messages` and `runId`: a RunRequest, planned now. Needed for `run`. It is encrypted in the token, and the page can't read it. */
+            request?: Record<string, unknown>;
+        };
+        /** CancelTurnRequest */
         CancelTurnRequest: {
             id: string;
             sessionId: string;
@@ -522,12 +538,14 @@ export interface components {
             } | null;
             createdAt?: (string | number) | null;
         };
+        /** InteractionAnswer */
         InteractionAnswer: {
             approved: boolean;
         } | {
             output: unknown;
             isError?: boolean;
         };
+        /** Message */
         Message: {
             /**
              * @description `user`, `assistant`, `system` or `tool`.
@@ -537,6 +555,7 @@ export interface components {
             /** @description Text, or a list of blocks. Default: empty. */
             content?: string | components["schemas"]["ContentBlock"][];
         };
+        /** ContentBlock */
         ContentBlock: {
             /** @description `text`, `image` and `resource` go to the agent. `tool_call` and `tool_result` record calls. A `file` or `attachment` with its content in `data` or `uri` becomes an `image` or `resource`. `audio` goes to an agent that takes sound. In this turn's messages, any other type is refused, and so is a file or image without content. */
             type: string;
@@ -565,6 +584,7 @@ export interface components {
             /** @description The size of an attachment, in bytes. */
             size?: number;
         };
+        /** ToolSpec */
         ToolSpec: {
             /** @description 1 to 128 of `A-Z a-z 0-9 _ . -`; unique. */
             name: string;
@@ -627,6 +647,7 @@ export interface components {
             /** @description What a plugin's own kind needs beyond these fields. */
             options?: Record<string, unknown>;
         };
+        /** McpServer */
         McpServer: {
             /** @description 1 to 64 of `A-Z a-z 0-9 _ -`; unique. `ambit` is the runner's own. */
             name: string;
@@ -707,6 +728,7 @@ export interface components {
                 newToolPermission?: "allow" | "ask" | "deny";
             };
         };
+        /** ModelConnection */
         ModelConnection: {
             /** @description The issuer of the credential: `anthropic`, `openai`, `google`, … */
             provider?: string;
@@ -767,6 +789,7 @@ export interface components {
             /** @description A login for ChatGPT, for Pi, with `credentialMode: "runtime_provided"`. It is in a file of the sandbox, and the receipt names it: under `sandboxPermission.secrets: "hidden"` the run is refused. The token that renews it stays outside, since a renewed login can't be given back to the platform; so one that isn't valid for 10 more minutes is refused. */
             subscription?: Record<string, unknown>;
         };
+        /** SandboxPermission */
         SandboxPermission: {
             /** @description The object, or `"on"`, `"off"`, or `"restricted"`, which is the same as `"off"`. */
             network?: ("on" | "off" | "restricted") | {
@@ -814,6 +837,7 @@ export interface components {
              */
             enforcement?: "strict" | "best_effort";
         };
+        /** RunResult */
         RunResult: {
             ok: boolean;
             runId: string;
@@ -857,6 +881,7 @@ export interface components {
             warnings?: components["schemas"]["Warning"][];
             receipt?: components["schemas"]["Receipt"];
         };
+        /** FailedResult */
         FailedResult: {
             /** @constant */
             ok: false;
@@ -901,6 +926,7 @@ export interface components {
             warnings?: components["schemas"]["Warning"][];
             receipt?: components["schemas"]["Receipt"];
         };
+        /** StreamRecord */
         StreamRecord: {
             /** @constant */
             kind: "event";
@@ -910,6 +936,7 @@ export interface components {
             kind: "result";
             result: components["schemas"]["RunResult"] | components["schemas"]["FailedResult"];
         };
+        /** AgentEvent */
         AgentEvent: {
             /** @constant */
             type: "turn";
@@ -1157,6 +1184,7 @@ export interface components {
             stopReason?: string;
             traceId?: string;
         };
+        /** Receipt */
         Receipt: {
             sandbox: string;
             /** @enum {string} */
@@ -1316,6 +1344,7 @@ export interface components {
                 omittedMore?: number;
             };
         };
+        /** Failure */
         Failure: {
             /** @enum {string} */
             code: "request_invalid" | "unauthorized" | "not_found" | "boundary_refused" | "at_capacity" | "session_in_use" | "command_executed" | "plugin_load_failed" | "plugin_broke_contract" | "sandbox_failed" | "harness_failed" | "model_failed" | "budget_exceeded" | "run_cancelled" | "run_timed_out" | "runner_lost" | "store_failed" | "outputs_failed" | "source_failed" | "snapshot_failed" | "setup_failed" | "session_elsewhere" | "idempotency_key_reused" | "interaction_expired" | "internal";
@@ -1327,6 +1356,7 @@ export interface components {
             issues?: components["schemas"]["Issue"][];
             address?: string;
         };
+        /** Gap */
         Gap: {
             actor: string;
             /** @enum {string} */
@@ -1336,14 +1366,17 @@ export interface components {
             subject?: string;
             requiredBy?: string;
         };
+        /** Issue */
         Issue: {
             path: string;
             message: string;
         };
+        /** Warning */
         Warning: {
             path?: string;
             message: string;
         };
+        /** PlanResponse */
         PlanResponse: {
             /** @constant */
             ok: true;
@@ -1377,14 +1410,17 @@ export interface components {
             };
             warnings?: components["schemas"]["Warning"][];
         };
+        /** OutputFilesResponse */
         OutputFilesResponse: {
             files: {
                 path: string;
                 size: number;
                 sha256: string;
                 executable?: boolean;
+                url?: string;
             }[];
         };
+        /** PluginsResponse */
         PluginsResponse: {
             actors: {
                 /** @enum {string} */
@@ -1413,18 +1449,21 @@ export interface components {
                 probedAt: string;
             }[];
         };
+        /** HealthResponse */
         HealthResponse: {
             /** @constant */
             status: "ok";
             probing: boolean;
             replicaId: string;
         };
+        /** ReadyResponse */
         ReadyResponse: {
             /** @enum {string} */
             status: "ready" | "starting" | "unavailable" | "draining" | "stalled";
             /** @enum {string} */
             store: "opening" | "reachable" | "unreachable" | "none";
         };
+        /** SubscriptionStatus */
         SubscriptionStatus: {
             /** @constant */
             version: 1;
@@ -1435,6 +1474,7 @@ export interface components {
                 };
             };
         };
+        /** SnapshotInfo */
         SnapshotInfo: {
             id: string;
             sessionId: string;
@@ -1445,15 +1485,24 @@ export interface components {
             entries: number;
             skipped: number;
         };
+        /** SnapshotsResponse */
         SnapshotsResponse: {
             snapshots: components["schemas"]["SnapshotInfo"][];
         };
+        /** EndedResponse */
         EndedResponse: {
             /** @constant */
             ok: true;
             ended: boolean;
             message?: string;
         };
+        /** TokenResponse */
+        TokenResponse: {
+            token: string;
+            /** Format: date-time */
+            expiresAt: string;
+        };
+        /** CancelTurnResponse */
         CancelTurnResponse: {
             /** @constant */
             ok: true;
@@ -1465,10 +1514,12 @@ export interface components {
                 state: "stopped" | "not_running" | "superseded_by_newer_turn";
             };
         };
+        /** ForwardedResponse */
         ForwardedResponse: {
             /** @constant */
             ok: true;
         };
+        /** AcceptedResponse */
         AcceptedResponse: {
             /** @constant */
             ok: true;
@@ -1476,6 +1527,7 @@ export interface components {
             /** @enum {string} */
             state: "queued" | "running" | "ended";
         };
+        /** RunInfo */
         RunInfo: {
             runId: string;
             /** @enum {string} */
@@ -1509,6 +1561,7 @@ export interface components {
                 dueAt?: string;
             }[];
         };
+        /** RunsResponse */
         RunsResponse: {
             runs: {
                 runId: string;
@@ -1528,6 +1581,7 @@ export interface components {
                 endedAt?: string;
             }[];
         };
+        /** SessionsResponse */
         SessionsResponse: {
             sessions: {
                 sessionId: string;
@@ -1540,6 +1594,7 @@ export interface components {
                 usedAt: string;
             }[];
         };
+        /** InteractionsResponse */
         InteractionsResponse: {
             interactions: {
                 id: string;
@@ -1583,9 +1638,11 @@ export interface components {
                 createdAt: string;
             }[];
         };
+        /** DeliveriesResponse */
         DeliveriesResponse: {
             deliveries: components["schemas"]["StoredDelivery"][];
         };
+        /** StoredDelivery */
         StoredDelivery: {
             id: string;
             /** @enum {string} */
@@ -1603,6 +1660,7 @@ export interface components {
             runId: string;
             projectId?: string;
         };
+        /** WebhookMessage */
         WebhookMessage: {
             /** @constant */
             type: "run.finished";
@@ -1752,6 +1810,7 @@ export interface components {
                 };
             };
         };
+        /** ResultMessage */
         ResultMessage: {
             /**
              * @description `user`, `assistant`, `system` or `tool`.
@@ -1764,6 +1823,7 @@ export interface components {
              */
             content: string | components["schemas"]["ResultContentBlock"][];
         };
+        /** ResultContentBlock */
         ResultContentBlock: {
             /** @description `text`, `image` and `resource` go to the agent. `tool_call` and `tool_result` record calls. A `file` or `attachment` with its content in `data` or `uri` becomes an `image` or `resource`. `audio` goes to an agent that takes sound. In this turn's messages, any other type is refused, and so is a file or image without content. */
             type: string;

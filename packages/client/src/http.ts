@@ -37,11 +37,15 @@ export class Http {
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
   }
 
+  /** Whether its token is a page's (`makeToken`), whose runs bring only `sessionId`, `messages` and `runId`. */
+  async isPage(): Promise<boolean> {
+    return (await this.#token())?.startsWith("page_") === true;
+  }
+
   /** @throws AmbitError for any answer that isn't 2xx, and if no server answers; what `signal` is aborted with */
   async send(path: string, call: HttpCall = {}): Promise<Response> {
     const { method = "GET", query = {}, headers = {}, body, accept = "application/json", signal } = call;
-    const { token } = this.#options;
-    const value = typeof token === "function" ? await token() : token;
+    const value = await this.#token();
     const response = await this.#fetch(`${this.url}${path}${queryOf(query)}`, {
       method,
       headers: {
@@ -66,6 +70,11 @@ export class Http {
     });
     if (response.ok) return response;
     throw await refusalOf(response);
+  }
+
+  async #token(): Promise<string | undefined> {
+    const { token } = this.#options;
+    return typeof token === "function" ? await token() : token;
   }
 
   /** The answer as JSON, of the shape that the server's OpenAPI document promises. */

@@ -71,8 +71,7 @@ export class Run implements AsyncIterable<AgentEvent> {
   constructor(http: Http, source: RunSource, options: RunOptions) {
     this.#http = http;
     this.#options = options;
-    this.#source =
-      source.kind === "request" ? { ...source, request: prepared(source.request, options) } : source;
+    this.#source = source.kind === "request" ? { ...source, request: withId(source.request) } : source;
     this.#id = this.#source.kind === "request" ? (this.#source.request.runId ?? "") : this.#source.runId;
     // It also rejects where only the events are read.
     this.#ended.promise.catch(() => undefined);
@@ -195,9 +194,13 @@ export class Run implements AsyncIterable<AgentEvent> {
 
   /** The same id begins one run only, so that a request whose answer was lost can be sent again. */
   async #begin(request: RunRequest): Promise<Response> {
+    // The request of a page's runs is in its token.
+    const body = (await this.#http.isPage())
+      ? request
+      : { ...defaultsFor(request, this.#options), ...request };
     return await this.#http.send("/stream", {
       method: "POST",
-      body: request,
+      body,
       accept: "application/x-ndjson",
       headers: { "idempotency-key": this.#id },
     });
@@ -236,15 +239,18 @@ const isResult = (value: unknown): value is RunResult | FailedResult =>
   isFailedResult(value) ||
   (typeof value === "object" && value !== null && "ok" in value && value.ok === true);
 
-/** What the client adds to a request: an id to follow it by, and what resuming and answering need. */
-function prepared(request: RunRequest, { tools, onApproval, onInput }: Answers): RunRequest {
+/** The request with an id to follow its run by. */
+function withId(request: RunRequest): RunRequest {
+  return { ...request, runId: request.runId ?? crypto.randomUUID() };
+}
+
+/** What the client adds to a request that doesn't say otherwise: what resuming and answering need. */
+function defaultsFor({ sessionId }: RunRequest, { tools, onApproval, onInput }: Answers): RunRequest {
   const answers = tools !== undefined || onApproval !== undefined || onInput !== undefined;
   return {
     // The default of a run in a session.
-    ...((request.sessionId ?? "") === "" ? { onDisconnect: "continue" as const } : {}),
+    ...((sessionId ?? "") === "" ? { onDisconnect: "continue" as const } : {}),
     ...(answers ? { interactions: { waitMs: defaultWaitMs } } : {}),
-    ...request,
-    runId: request.runId ?? crypto.randomUUID(),
   };
 }
 

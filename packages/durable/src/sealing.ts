@@ -19,10 +19,13 @@ interface DerivedKey {
   readonly fingerprint: string;
 }
 
-function derivedFrom(key: KeyObject): DerivedKey {
+/** What is sealed: data of one purpose can't be opened for another. */
+export type SealingPurpose = "queued request" | "page token";
+
+function derivedFrom(key: KeyObject, purposeOfSealing: SealingPurpose): DerivedKey {
   const derive = (purpose: string) => Buffer.from(hkdfSync("sha256", key, "", `ambit ${purpose}`, sizes.key));
   return {
-    sealing: derive("queued request"),
+    sealing: derive(purposeOfSealing),
     naming: derive("digest of a request"),
     fingerprint: derive("fingerprint of the key").toString("hex").slice(0, 32),
   };
@@ -38,9 +41,9 @@ export class Sealing {
   readonly #newest: DerivedKey;
 
   /** @param others keys that are only read with: the next one, before all replicas have it, or earlier ones. */
-  constructor(key: KeyObject, others: readonly KeyObject[] = []) {
-    this.#newest = derivedFrom(key);
-    this.#keys = [this.#newest, ...others.map(derivedFrom)];
+  constructor(key: KeyObject, others: readonly KeyObject[] = [], purpose: SealingPurpose = "queued request") {
+    this.#newest = derivedFrom(key, purpose);
+    this.#keys = [this.#newest, ...others.map((other) => derivedFrom(other, purpose))];
   }
 
   /** Fingerprints of the key that it seals with, and of all that it reads with. */

@@ -36,6 +36,7 @@ export { pathBeyondDepth } from "./parse/depth.js";
 export { type ContractSettings, contractSettingsSchema, parseRunRequest } from "./parse/parse.js";
 export { historyOf, promptOf } from "./parse/prompt.js";
 export { Run } from "./run/run.js";
+export { fileUrl } from "./run/workspace-outputs.js";
 export { Runner, type Slot } from "./runner.js";
 export type { RunnerOptions } from "./runner-options.js";
 export { RefreshFailed } from "./session/secrets/ask-for-value.js";

@@ -16,6 +16,23 @@ export type LogLevel = z.infer<typeof logLevelSchema>;
 
 export const authModes = ["token", "none"] as const;
 
+/** As a browser sends it: a scheme, a host and a port that isn't the scheme's own, and nothing else. */
+const originSchema = z.string().refine(isOrigin, {
+  error: ({ input }) =>
+    `must be an exact origin, such as ${originLike(String(input)) ?? "https://app.example.com"}: a scheme, a host and a port, without a wildcard, a path or a final slash`,
+});
+
+function isOrigin(text: string): boolean {
+  return originLike(text) === text;
+}
+
+/** The origin of a URL of the web; undefined for anything else. */
+function originLike(text: string): string | undefined {
+  if (!URL.canParse(text)) return undefined;
+  const { protocol, origin, hostname } = new URL(text);
+  return /^https?:$/.test(protocol) && !hostname.includes("*") ? origin : undefined;
+}
+
 const serverSchema = z.strictObject({
   /** Where to listen. Any address but a loopback one needs a token. `AMBIT_HOST` overrides it. */
   host: z.string().min(1).default("127.0.0.1"),
@@ -31,6 +48,10 @@ const serverSchema = z.strictObject({
   }),
   /** Names, in addition to loopback ones, under which a server on loopback may be called, such as a reverse proxy's. */
   allowedHosts: z.array(z.string().min(1)).default([]),
+  origins: z.array(originSchema).max(100).default([]).meta({
+    description:
+      "Sites whose pages may call this server from a browser (CORS), each exactly as the browser names it: `https://app.example.com`. Never `*`. Default: none.",
+  }),
   /**
    * Where other replicas' callers reach this one: `http://10.0.0.5:8765`. Default: where it listens.
    * `AMBIT_ADDRESS` overrides it.

@@ -3,10 +3,13 @@ import { NotFound } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
-import { callerOf, setCaller } from "../tenants/caller.js";
+import { callerOf, setCaller, shareOf } from "../tenants/caller.js";
+import { whyNotForPage } from "../tenants/page-access.js";
 import { admitCaller } from "./caller/admit-caller.js";
 import { callersTrace } from "./caller/caller-options.js";
 import { whyNotLocal } from "./caller/loopback.js";
+import { answerOrigin } from "./caller/origins.js";
+import { tokenOfUrl, urlTokenHeaders } from "./caller/url-token.js";
 import { TurnCancellation } from "./cancel-turn.js";
 import { doorRoutes } from "./doors/door-routes.js";
 import type { HttpRoute, RouteContext } from "./http-route.js";
@@ -28,7 +31,7 @@ const runRoutes = new Map(ambitsRoutes.map(({ path, beginsRuns }) => [path, begi
 
 /** The routes, behind the checks that precede any work: the caller (403, 401), then whether the route exists. */
 export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
-  const { runner, log, loopback, allowedHosts, inner } = context;
+  const { runner, log, loopback, origins, inner } = context;
   const routes = [...ambitsRoutes, ...doorRoutes(runner.registry.doors)];
   const app = new Hono<HonoEnvironment>();
 
@@ -42,17 +45,23 @@ export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
       setCaller(env.incoming, speaksFor);
       return await next();
     }
-    const isPage = context.console?.serves(req.method, req.path) ?? false;
-    // A link to the page may be anywhere; its sign-in looks at the origin itself.
-    const judged = isPage ? { host: headers.host } : headers;
-    const foreign = loopback ? whyNotLocal(judged, allowedHosts) : undefined;
+    const urlToken = tokenOfUrl(env.incoming);
+    const isConsole = context.console?.serves(req.method, req.path) ?? false;
+    // A link to the console may be anywhere; its sign-in looks at the origin itself.
+    const judged = isConsole ? { host: headers.host } : headers;
+    const foreign = loopback ? whyNotLocal(judged, context, urlToken !== undefined) : undefined;
     if (foreign !== undefined) throw new HttpRefusal(403, foreign, "unauthorized");
-    if (isPage) return await context.console?.answer(env.incoming, req.path);
+    if (isConsole) return await context.console?.answer(env.incoming, req.path);
+    if (urlToken !== undefined)
+      for (const [name, value] of Object.entries(urlTokenHeaders)) env.outgoing.setHeader(name, value);
+    if (answerOrigin(env.incoming, env.outgoing, origins)) {
+      env.outgoing.writeHead(204).end();
+      return RESPONSE_ALREADY_SENT;
+    }
     if (!open.has(req.path)) {
       await admitCaller(env.incoming, req.path, context);
-      const caller = callerOf(env.incoming);
-      const owner = caller.kind === "tenant" ? { project: caller.tenant.project } : "operator";
-      context.connections.admit(env.incoming.socket, owner);
+      const project = shareOf(callerOf(env.incoming));
+      context.connections.admit(env.incoming.socket, project === undefined ? "operator" : { project });
     }
     return await next();
   });
@@ -109,6 +118,9 @@ function handler(route: HttpRoute, context: RouteContext): Handler<HonoEnvironme
         return new Query(new URL(env.incoming.url ?? "/", "http://localhost").searchParams);
       },
     };
+    const caller = callerOf(env.incoming);
+    const refusal = caller.kind === "page" ? whyNotForPage(caller.grant, route, call.path) : undefined;
+    if (refusal !== undefined) throw new HttpRefusal(403, refusal, "unauthorized");
     if (refusesOthers) call.query.requireKnown(parameters);
     return (await route.handle(call)) ?? RESPONSE_ALREADY_SENT;
   };

@@ -12,4 +12,6 @@ export interface RouteContext extends ServerContext {
 export interface HttpRoute extends Route<RouteContext, Exchange> {
   /** Of a route that begins runs: its default format. */
   readonly beginsRuns?: "json" | "ndjson";
+  /** Whether a door answers it, which does nothing but call other routes as its caller. Default false. */
+  readonly isDoor?: boolean;
 }

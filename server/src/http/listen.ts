@@ -8,7 +8,8 @@ import { notifyServing } from "@ambit/runner";
 import { getRequestListener } from "@hono/node-server";
 import { keepLocalToken, type LocalToken } from "../local-token.js";
 import type { Ambit } from "../open.js";
-import { openStore } from "../recording.js";
+import { openStore, pageSealing } from "../recording.js";
+import { PageTokens } from "../tenants/page-grant.js";
 import { version } from "../version.js";
 import { releaseYoungHeap } from "../young-heap.js";
 import { urlOf } from "./address.js";
@@ -16,6 +17,7 @@ import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
 import { isLoopback } from "./caller/loopback.js";
 import { type OperatorAccess, operatorAccess } from "./caller/operator-access.js";
+import { takeTokenOfUrl } from "./caller/url-token.js";
 import { cantListen } from "./connections/cant-listen.js";
 import { Connections } from "./connections/connections.js";
 import { healthConnections, sharesOf } from "./connections/shares.js";
@@ -134,6 +136,7 @@ async function serve(
     connectionsCheckingInterval: timeoutCheckMs,
   };
   const server = createServer(timeouts, (request, response) => {
+    takeTokenOfUrl(request);
     // A caller that asks again and again on one connection would hold this server instead of reaching the next one.
     if (lifecycle.isDraining) response.shouldKeepAlive = false;
     // A thousand requests may have arrived in one piece on a connection that the first of them ended.
@@ -209,7 +212,7 @@ async function serve(
 /** What answers each request: from outside, and of doors. */
 function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle, connections: Connections) {
   const { settings, runner, tenants, log, files, interactionKey: key } = ambit;
-  const { host, allowedHosts, bodyMs, maxReadersPerRun, maxReadersPerProject, minReadingMs } =
+  const { host, allowedHosts, origins, bodyMs, maxReadersPerRun, maxReadersPerProject, minReadingMs } =
     settings.server;
   const inner = new InnerConnections((request, response) => void respond(request, response));
   const bodies = new Bodies(
@@ -229,6 +232,8 @@ function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle
     console: settings.server.console ? new Console({ operator, tenants, bodies, key }) : undefined,
     loopback: isLoopback(host),
     allowedHosts,
+    origins,
+    pageTokens: new PageTokens(pageSealing(ambit)),
     connections,
     inner,
     readiness: lifecycle.readiness,

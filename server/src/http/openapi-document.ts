@@ -1,7 +1,7 @@
 import type { JsonObject, RunRequestSchema } from "@ambit/core/contract";
 import { wireSchemas } from "./route/json-schema.js";
 import { base, body } from "./route/responses.js";
-import { documentPath, operationOf, type Route } from "./route/route.js";
+import { documentPath, operationOf, type Route, tags } from "./route/route.js";
 
 /**
  * The OpenAPI 3.1 document of the server, made from its routes and from the schemas that validate.
@@ -22,9 +22,14 @@ export function documentOf<Context, Exchange>(
       description:
         "Keys are camelCase; snake_case and the spellings of earlier wires are read too. An explicit null means absent. Unknown keys are refused.",
       license: { name: "MIT", identifier: "MIT" },
+      contact: { name: "The operator of this server" },
     },
     servers: [{ url: "http://127.0.0.1:8765" }],
     security: [{ bearer: [] }, { token: [] }],
+    tags: [
+      ...Object.entries(tags).map(([name, description]) => ({ name, description })),
+      ...doorTags(routes),
+    ],
     paths: Object.fromEntries(
       [...Map.groupBy(routes, documentPath)].map(([path, ofPath]) => [
         path,
@@ -47,6 +52,15 @@ export function documentOf<Context, Exchange>(
   };
 }
 
+/** A tag for the routes of each door. */
+function doorTags<Context, Exchange>(routes: readonly Route<Context, Exchange>[]): readonly JsonObject[] {
+  const doors = routes.flatMap(({ operation: { tag } }) => (typeof tag === "string" ? [] : [tag.door]));
+  return [...new Set(doors)].map((name) => ({
+    name,
+    description: `The door ${name}: another protocol, whose requests this server translates.`,
+  }));
+}
+
 const header = (name: string, description: string) => ({
   name,
   in: "header",
@@ -61,6 +75,7 @@ function webhooks(): JsonObject {
     run: {
       post: {
         operationId: "webhook",
+        tags: ["Webhooks"],
         summary: "A run has ended, or asks its user something",
         description:
           "Signed by the Standard Webhooks specification: verify it with one of its libraries. Sent again until the answer is a 2xx; 410 ends that. The same message may come twice, and messages may come in another order.",

@@ -1,12 +1,14 @@
 import {
   actorDescriptionSchema,
   failedResultSchema,
+  jsonObjectSchema,
   outputFileSchema,
   runResultSchema,
   snapshotInfoSchema,
   streamRecordSchema,
 } from "@ambit/core/contract";
 import { z } from "zod";
+import { pageRights } from "../tenants/page-grant.js";
 
 /** The records of a stream: `StreamRecord`, or for a refused run the one record with the reason. */
 export const responseRecordSchema = z.discriminatedUnion("kind", [
@@ -15,7 +17,14 @@ export const responseRecordSchema = z.discriminatedUnion("kind", [
 ]);
 
 /** `GET /runs/{runId}/files`: what left the workspace: files that `include` matches, and those that the patch changes. */
-export const outputFilesResponseSchema = z.strictObject({ files: z.array(outputFileSchema) });
+export const outputFilesResponseSchema = z.strictObject({
+  files: z.array(
+    outputFileSchema.extend({
+      /** With `?urlTtlMs=`: where this file can be read without another token, relative to the server. */
+      url: z.string().optional(),
+    }),
+  ),
+});
 export type OutputFilesResponse = z.infer<typeof outputFilesResponseSchema>;
 
 /** `GET /plugins`: every actor's claims, and the findings of its probe on this host, with their time. */
@@ -65,6 +74,52 @@ export const killRequestSchema = z.strictObject({
   sessionId: z.string().min(1).max(256),
   projectId: z.string().nullish(),
 });
+
+/** Milliseconds for which a page's token is valid: a day at most. */
+const dayMs = 86_400_000;
+
+/** Milliseconds for which a page's token, or the URL of a file, is valid. */
+export const tokenLifetimeSchema = z.int().min(1_000).max(dayMs);
+
+/** `POST /tokens`: what a page in a user's browser may do with one session. */
+export const tokenRequestSchema = z
+  .strictObject({
+    sessionId: z
+      .string()
+      .max(256)
+      .refine((id) => id.trim() !== "", "must name a session")
+      .meta({ description: "The session, which needn't exist yet." }),
+    projectId: z.string().nullish().meta({
+      description: "The session's project. Default: that of `request`; a tenant's own.",
+    }),
+    may: z
+      .array(z.enum(pageRights))
+      .min(1)
+      .transform((rights) => pageRights.filter((right) => rights.includes(right)))
+      .meta({
+        description:
+          "`read`: the session's runs with their events, files and questions. `answer`: its questions. `run`: begin runs of it, and cancel them.",
+      }),
+    ttlMs: tokenLifetimeSchema.default(900_000).meta({
+      description: "Milliseconds until it expires. Default: 900,000 (15 minutes); at most a day.",
+    }),
+    request: jsonObjectSchema.optional().meta({
+      description:
+        "Everything of the page's runs but `sessionId`, `messages` and `runId`: a RunRequest, planned now. Needed for `run`. It is encrypted in the token, and the page can't read it.",
+    }),
+  })
+  .refine(({ may, request }) => may.includes("run") || request === undefined, {
+    path: ["request"],
+    error: 'has no use: a page that begins no runs (`may` lacks "run") needs none',
+  })
+  .refine(({ may, request }) => !may.includes("run") || request !== undefined, {
+    path: ["request"],
+    error: 'is needed, since `may` has "run": everything of the page\'s runs but their messages',
+  });
+
+/** `POST /tokens`: the token, and when it expires (ISO 8601). */
+export const tokenResponseSchema = z.strictObject({ token: z.string(), expiresAt: z.iso.datetime() });
+export type TokenResponse = z.infer<typeof tokenResponseSchema>;
 
 /** `POST /cancel`: the turn to stop. Keys that a newer platform adds are ignored. */
 export const cancelTurnRequestSchema = z.object({

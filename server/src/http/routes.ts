@@ -8,6 +8,7 @@ import { healthAnswer, readyAnswer } from "./health/answers.js";
 import type { HttpRoute } from "./http-route.js";
 import { sendMetrics } from "./metrics.js";
 import { documentOf } from "./openapi-document.js";
+import { handleMakeToken } from "./pages/make-token.js";
 import { json } from "./response/json-response.js";
 import { send } from "./response/send.js";
 import { body, failed, failedResponse, jsonResponse, reference, retryAfter } from "./route/responses.js";
@@ -28,6 +29,7 @@ export const routes: readonly HttpRoute[] = [
     beginsRuns: "json",
     operation: runOperation({
       operationId: "run",
+      tag: "Runs",
       summary: "Runs one turn of an agent, and returns its result",
       description:
         "With `Accept: application/x-ndjson` or `text/event-stream` it answers as `POST /stream` does. The header `x-ambit-run-id` has the run's id; a caller that gave none learns it with the result.",
@@ -41,6 +43,7 @@ export const routes: readonly HttpRoute[] = [
     beginsRuns: "ndjson",
     operation: runOperation({
       operationId: "stream",
+      tag: "Runs",
       summary: "Runs one turn of an agent, and streams its events",
       description:
         "Events, then exactly one `result` record in every case: a refused or failed run is such a record too, with the status 200. NDJSON, unless `Accept` asks for `text/event-stream`; with `Accept: application/json` it answers as `POST /run` does. The header `x-ambit-run-id` has the run's id.",
@@ -56,7 +59,10 @@ export const routes: readonly HttpRoute[] = [
     path: "/plan",
     operation: {
       operationId: "plan",
+      tag: "Runs",
       summary: "Decides whether a request could run, without side effects",
+      description:
+        "Answers with the sandbox, the guarantees and the actors that a run of this request would have, or with every gap and its fix. Nothing is started, and nothing is stored.",
       requestBody: body("RunRequest", false),
       responses: {
         200: jsonResponse("The plan, accepted.", "PlanResponse"),
@@ -73,7 +79,10 @@ export const routes: readonly HttpRoute[] = [
     path: "/kill",
     operation: {
       operationId: "kill",
+      tag: "Sessions",
       summary: "Ends a session, and the run that uses it",
+      description:
+        "The session loses its sandbox and its agent, and the run that uses it ends as cancelled. Ending it twice is no error: `ended` says whether there was one.",
       requestBody: body("KillRequest", true),
       responses: { 200: jsonResponse("The session has ended.", "EndedResponse"), ...failed(400, 408, 413) },
     },
@@ -84,7 +93,10 @@ export const routes: readonly HttpRoute[] = [
     path: "/cancel",
     operation: {
       operationId: "cancelTurn",
+      tag: "Sessions",
       summary: "Stops the turn of a session, which stays",
+      description:
+        "The run that the session has now is cancelled, and still returns its one result. A command that is sent again, by its `id`, gets the same answer.",
       requestBody: body("CancelTurnRequest", true),
       responses: {
         200: jsonResponse("Whether a turn was stopped.", "CancelTurnResponse"),
@@ -93,6 +105,23 @@ export const routes: readonly HttpRoute[] = [
     },
     handle: ({ context, exchange }) => context.cancellation.handle(context, exchange),
   },
+  {
+    method: "POST",
+    path: "/tokens",
+    operation: {
+      operationId: "makeToken",
+      tag: "Tokens",
+      summary: "Makes a token for a page in a user's browser, bound to one session",
+      description:
+        "Such a token opens nothing else: a page reads the session's runs, answers their questions, and begins runs that bring only `sessionId`, `messages` and `runId`, as far as `may` says. An EventSource or an image sends it as `?token=`.",
+      requestBody: body("TokenRequest", true),
+      responses: {
+        200: jsonResponse("The token. It isn't stored, and ends by itself.", "TokenResponse"),
+        ...failed(400, 408, 413, 422, 503),
+      },
+    },
+    handle: handleMakeToken,
+  },
   ...storedRoutes,
   ...snapshotRoutes,
   {
@@ -100,7 +129,9 @@ export const routes: readonly HttpRoute[] = [
     path: "/plugins",
     operation: {
       operationId: "plugins",
+      tag: "Server",
       summary: "The loaded plugins, their claims, and what was proven on this host",
+      description: "What a probe showed has its time, and what it couldn't show has the reason and the fix.",
       responses: { 200: jsonResponse("Every actor.", "PluginsResponse"), ...failed() },
     },
     handle: async ({ context }) => json(200, { actors: await context.runner.registry.describe() }),
@@ -110,7 +141,9 @@ export const routes: readonly HttpRoute[] = [
     path: "/metrics",
     operation: {
       operationId: "metrics",
+      tag: "Server",
       summary: "Figures for Prometheus, where a plugin counts them",
+      description: "Only for the operator: the figures are of all projects.",
       responses: {
         200: {
           description: "The Prometheus text format, version 0.0.4.",
@@ -129,7 +162,10 @@ export const routes: readonly HttpRoute[] = [
     path: "/subscription-status",
     operation: {
       operationId: "subscriptionStatus",
+      tag: "Server",
       summary: "The loaded harnesses; none of them uses a login of the runner",
+      description:
+        "For platforms that ask which agents have a login: here a run brings its credential in `modelConnection`.",
       responses: { 200: jsonResponse("Every harness.", "SubscriptionStatus"), ...failed() },
     },
     handle: ({ context }) => json(200, subscriptionStatus(context.runner.registry)),
@@ -140,7 +176,10 @@ export const routes: readonly HttpRoute[] = [
     token: "none",
     operation: {
       operationId: "health",
+      tag: "Server",
       summary: "Whether the server is up",
+      description:
+        "It needs no token. A process that answers lives; `GET /ready` says whether to send it runs.",
       responses: { 200: jsonResponse("It does.", "HealthResponse"), 403: failedResponse(403) },
     },
     handle: ({ context: { probing, replicaId } }) => {
@@ -154,7 +193,9 @@ export const routes: readonly HttpRoute[] = [
     token: "none",
     operation: {
       operationId: "ready",
+      tag: "Server",
       summary: "Whether the server takes runs now: it has started, doesn't shut down, and its store answers",
+      description: "It needs no token. `status` says why it takes none.",
       responses: {
         200: jsonResponse("It does.", "ReadyResponse"),
         403: failedResponse(403),
@@ -175,7 +216,10 @@ export const routes: readonly HttpRoute[] = [
     token: "none",
     operation: {
       operationId: "openapi",
+      tag: "Server",
       summary: "This document",
+      description:
+        "Made from the schemas that validate, with the routes and the fields that this server's plugins add.",
       responses: {
         200: {
           description: "This document.",

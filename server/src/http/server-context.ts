@@ -3,6 +3,7 @@ import type { Log } from "@ambit/core";
 import type { Runner } from "@ambit/runner";
 import type { KeptFiles } from "../files/kept-files.js";
 import type { Recording } from "../recording.js";
+import type { PageTokens } from "../tenants/page-grant.js";
 import type { SharedQuotas } from "../tenants/shared-quotas.js";
 import type { Tenants } from "../tenants/tenants.js";
 import type { Bodies } from "./body.js";
@@ -28,6 +29,8 @@ export interface ServerContext {
   /** What left workspaces of runs. */
   readonly files: KeptFiles;
   readonly unread: UnreadTexts;
+  /** Makes and reads tokens for pages of users' browsers. */
+  readonly pageTokens: PageTokens;
   /** Callers with their own token. */
   readonly tenants: Tenants;
   readonly operator: OperatorAccess;
@@ -36,6 +39,8 @@ export interface ServerContext {
   /** Whether the server listens on loopback, where requests of web pages must be refused. */
   readonly loopback: boolean;
   readonly allowedHosts: readonly string[];
+  /** Sites whose pages may call. */
+  readonly origins: readonly string[];
   readonly readiness: Readiness;
   /** Resolves once the store is open, if one is loaded. @throws StoreFailed when it can't be opened */
   served(): Promise<ServedRuns>;

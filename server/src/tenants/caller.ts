@@ -1,10 +1,19 @@
 import type { IncomingMessage } from "node:http";
+import type { PageGrant } from "./page-grant.js";
 import type { Tenant } from "./schema.js";
 
-/** The sender of a request: the operator, or a tenant, by its token. */
-export type Caller = { readonly kind: "operator" } | { readonly kind: "tenant"; readonly tenant: Tenant };
+/** Who is answerable for a request: its rules and quotas hold. */
+export type Principal = { readonly kind: "operator" } | { readonly kind: "tenant"; readonly tenant: Tenant };
 
-const operator: Caller = { kind: "operator" };
+/**
+ * The sender of a request: the operator, or a tenant, by its token; or a page in a user's browser, by a token that one of them
+ * made for one session or one file.
+ */
+export type Caller =
+  | Principal
+  | { readonly kind: "page"; readonly grant: PageGrant; readonly issuer: Principal };
+
+const operator: Principal = { kind: "operator" };
 const callers = new WeakMap<IncomingMessage, Caller>();
 
 /** Remembers the sender that the checks of a request have found. */
@@ -12,12 +21,25 @@ export function setCaller(incoming: IncomingMessage, caller: Caller): void {
   callers.set(incoming, caller);
 }
 
-/** The sender. The operator if no tenant's token was presented, since the earlier checks let the request pass. */
+/** The sender. The operator if no other token was presented, since the earlier checks let the request pass. */
 export function callerOf(incoming: IncomingMessage): Caller {
   return callers.get(incoming) ?? operator;
 }
 
+/** Whose rules and quotas hold for a caller: for a page, those of the one that made its token. */
+export function principalOf(caller: Caller): Principal {
+  return caller.kind === "page" ? caller.issuer : caller;
+}
+
 /** The tenant's project; undefined for the operator. */
-export function tenantOf(caller: Caller): string | undefined {
-  return caller.kind === "tenant" ? caller.tenant.project : undefined;
+export function tenantOf(principal: Principal): string | undefined {
+  return principal.kind === "tenant" ? principal.tenant.project : undefined;
+}
+
+/**
+ * Whose share of connections and memory a caller uses: a project's, or the operator's under undefined. Pages of the operator
+ * have a share like a tenant's, so that their number never keeps the operator out.
+ */
+export function shareOf(caller: Caller): string | undefined {
+  return caller.kind === "page" ? (caller.grant.project ?? "") : tenantOf(caller);
 }

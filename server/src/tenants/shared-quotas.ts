@@ -1,7 +1,7 @@
 import { AtCapacity } from "@ambit/core";
 import type { RecordedRuns } from "@ambit/durable";
 import type { RunQuota } from "@ambit/durable/store";
-import type { Caller } from "./caller.js";
+import type { Principal } from "./caller.js";
 import type { Tenant } from "./schema.js";
 
 /** Tiers of preference among projects in one search of the queue. */
@@ -20,7 +20,7 @@ export class SharedQuotas {
   }
 
   /** Why no run of the caller may begin now; undefined if one may. */
-  async refusal(caller: Caller): Promise<AtCapacity | undefined> {
+  async refusal(caller: Principal): Promise<AtCapacity | undefined> {
     if (caller.kind === "operator") return undefined;
     const { project, limits } = caller.tenant;
     const { concurrentRuns, runsPerMinute, usdPerDay } = limits;
@@ -32,7 +32,7 @@ export class SharedQuotas {
   }
 
   /** Why the caller's request can't have this session; undefined if it can. @param session as the request was read. */
-  async refusalOfSession(caller: Caller, session: string | undefined): Promise<AtCapacity | undefined> {
+  async refusalOfSession(caller: Principal, session: string | undefined): Promise<AtCapacity | undefined> {
     if (caller.kind === "operator" || (await this.#hasRoomFor(session, caller.tenant))) return undefined;
     const { sessions } = caller.tenant.limits;
     return new AtCapacity(`The project has reached its quota: ${sessions} open sessions. End one of them.`);
@@ -46,7 +46,7 @@ export class SharedQuotas {
   }
 
   /** The open sessions that the store allows when it binds one. */
-  sessionsOf(caller: Caller): number | undefined {
+  sessionsOf(caller: Principal): number | undefined {
     return caller.kind === "operator" ? undefined : caller.tenant.limits.sessions;
   }
 
@@ -56,7 +56,7 @@ export class SharedQuotas {
   }
 
   /** The quota that the store checks when it creates the run. */
-  quotaOf(caller: Caller): RunQuota | undefined {
+  quotaOf(caller: Principal): RunQuota | undefined {
     if (caller.kind === "operator") return undefined;
     const { concurrentRuns, runsPerMinute, usdPerDay } = caller.tenant.limits;
     if (concurrentRuns === undefined && runsPerMinute === undefined && usdPerDay === undefined)

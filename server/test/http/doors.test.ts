@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { newToken } from "../../src/tenants/tenants.js";
 import { type Script, saying } from "../support/scripted-agent.js";
-import { asking, hasRoom, recordsOf, serveScript } from "../support/server.js";
+import { asking, bodyOf, hasRoom, recordsOf, serveScript } from "../support/server.js";
 
 /** A door whose one route does what the test says. */
 function doorThat(handle: (call: DoorCall) => Promise<Response>, more: Partial<Door> = {}) {
@@ -84,6 +84,43 @@ describe("a door", () => {
     expect(fetches).toHaveLength(6);
     expect(new Set(fetches).size).toBe(3);
     expect(fetches.slice(3).map((fetch, index) => fetch === fetches[index])).toEqual([true, true, true]);
+  });
+
+  it("serves a page within its session, whose rules hold for what the door calls", async () => {
+    const origin = "https://app.example.com";
+    const handle = async (call: DoorCall) => {
+      const asked = ["/runs", "/plugins", "/runs?sessionId=t"].map((path) =>
+        call.fetch(`http://ambit${path}`),
+      );
+      const statuses = (await Promise.all(asked)).map(({ status }) => status);
+      const headers = {
+        "x-seen-by": call.caller,
+        "x-statuses": statuses.join(),
+        "cache-control": "no-cache",
+      };
+      return new Response((await passing(call)).body, { headers });
+    };
+    const route = { path: "/odd/chats/{chat}", summary: "Chats", handle };
+    const routes = (["GET", "POST"] as const).map((method) => ({ ...route, method }));
+    const door = doorThat(handle, { routes });
+    const { post, url } = await serve(saying("hello"), door, { server: { origins: [origin] } });
+    const made = await post("/tokens", { sessionId: "s", may: ["read", "run"], request: {} });
+    const { token } = await bodyOf<{ token: string }>(made);
+    const page = { authorization: `Bearer ${token}`, origin };
+    const answer = await post("/odd/chats/c1", asking, page);
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      "x-seen-by": "page",
+      "x-statuses": "200,403,400",
+      "access-control-allow-origin": origin,
+    });
+    expect((await recordsOf(answer)).at(-1)).toMatchObject({ result: { output: "hello", sessionId: "s" } });
+    // A door whose answer says something else doesn't keep a URL with a token in caches.
+    const asked = await fetch(`${url}/odd/chats/c1?token=${token}`, { headers: { origin } });
+    expect([asked.status, asked.headers.get("cache-control")]).toEqual([200, "no-store"]);
+    const widened = await recordsOf(await post("/odd/chats/c1", { ...asking, customTools: [] }, page));
+    expect(widened).toMatchObject([
+      { result: { ok: false, failure: { issues: [{ path: "customTools" }] } } },
+    ]);
   });
 
   it("is answered as every route is where it refuses, breaks, or isn't there", async () => {

@@ -30,6 +30,27 @@ test("the validator rejects an invalid document", async () => {
   expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
 });
 
+test("what generators and linters read is there: tags, descriptions, titles, bounds and patterns", () => {
+  const tags = new Set(document.tags.map(({ name }: { name: string }) => name));
+  const operations: Record<string, { tags: string[]; description: string }>[] = Object.values(document.paths);
+  for (const operation of operations.flatMap((ofPath) => Object.values(ofPath))) {
+    expect(operation).toMatchObject({ description: expect.stringMatching(/^[A-Z][\s\S]*\.$/) });
+    expect(operation.tags.filter((tag) => tags.has(tag))).toHaveLength(1);
+  }
+  const parametersOf = (path: string) => document.paths[path].get.parameters;
+  expect(parametersOf("/runs/{runId}/events")).toMatchObject([
+    { name: "runId", schema: { pattern: expect.stringMatching(/^\^/) } },
+    {},
+    { name: "after", schema: { minimum: 0, maximum: 999_999_999_999_999 } },
+    {},
+  ]);
+  const { AgentEvent, RunRequest } = document.components.schemas;
+  expect(RunRequest.title).toBe("RunRequest");
+  const titles: string[] = AgentEvent.oneOf.map(({ title }: { title: string }) => title);
+  expect(titles).toContain("ToolCallEvent");
+  expect(new Set(titles).size).toBe(titles.length);
+});
+
 test("every reference resolves", () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)];
   expect(references.length).toBeGreaterThan(20);
@@ -120,6 +141,7 @@ test("fields are described", () => {
 const isSent: ReadonlySet<string> = new Set([
   "RunRequest",
   "KillRequest",
+  "TokenRequest",
   "CancelTurnRequest",
   "InteractionAnswer",
   "Message",

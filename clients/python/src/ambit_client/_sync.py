@@ -416,6 +416,10 @@ class Client:
         """Whether the request could run: every guarantee, or every gap with its fix. Nothing is started."""
         return self._http.post(models.PlanResponse, "/plan", {**self._project, **_wire(request)})
 
+    def make_token(self, request: models.TokenRequest | Mapping[str, Any]) -> models.TokenResponse:
+        """A token for a page in a user's browser, for one session: `{"sessionId": …, "may": ["read"]}`."""
+        return self._http.post(models.TokenResponse, "/tokens", {**self._project, **_wire(request)})
+
     def runs(
         self,
         *,
@@ -476,8 +480,10 @@ class Client:
         path = _path("runs", run_id, "interactions", interaction_id)
         return self._http.post(models.ForwardedResponse, path, dict(answer))
 
-    def files(self, run_id: str) -> models.OutputFilesResponse:
-        return self._http.get(models.OutputFilesResponse, f"{_path('runs', run_id)}/files")
+    def files(self, run_id: str, *, url_ttl_ms: int | None = None) -> models.OutputFilesResponse:
+        """With `url_ttl_ms`, each file has a `url`, relative to the server, which needs no token for so long."""
+        path = f"{_path('runs', run_id)}/files"
+        return self._http.get(models.OutputFilesResponse, path, urlTtlMs=url_ttl_ms)
 
     def file(self, run_id: str, path: str) -> bytes:
         """One file of a run's outputs."""
@@ -590,7 +596,7 @@ def _path(*parts: str) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def _wire(request: Request) -> dict[str, Any]:
+def _wire(request: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(request, BaseModel):
         return request.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return dict(request)

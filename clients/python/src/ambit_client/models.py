@@ -1279,6 +1279,33 @@ class KillRequest(BaseModel):
     project_id: Annotated[str | None, Field(alias='projectId')] = None
 
 
+class TokenRequest(BaseModel):
+    model_config = ConfigDict(
+        extra='forbid',
+        populate_by_name=True,
+    )
+    session_id: Annotated[str, Field(alias='sessionId', max_length=256)]
+    """
+    The session, which needn't exist yet.
+    """
+    project_id: Annotated[str | None, Field(alias='projectId')] = None
+    """
+    The session's project. Default: that of `request`; a tenant's own.
+    """
+    may: Annotated[list[Literal['read', 'answer', 'run']], Field(min_length=1)]
+    """
+    `read`: the session's runs with their events, files and questions. `answer`: its questions. `run`: begin runs of it, and cancel them.
+    """
+    ttl_ms: Annotated[int | None, Field(alias='ttlMs', ge=1000, le=86400000)] = None
+    """
+    Milliseconds until it expires. Default: 900,000 (15 minutes); at most a day.
+    """
+    request: dict[str, Any] | None = None
+    """
+    Everything of the page's runs but `sessionId`, `messages` and `runId`: a RunRequest, planned now. Needed for `run`. It is encrypted in the token, and the page can't read it.
+    """
+
+
 class CancelTurnRequestTarget(BaseModel):
     model_config = ConfigDict(
         populate_by_name=True,
@@ -2404,6 +2431,7 @@ class OutputFilesResponseFile(BaseModel):
     size: Annotated[int, Field(ge=0, le=9007199254740991)]
     sha256: str
     executable: bool | None = None
+    url: str | None = None
 
 
 class OutputFilesResponse(BaseModel):
@@ -2513,6 +2541,14 @@ class EndedResponse(BaseModel):
     ok: Literal[True]
     ended: bool
     message: str | None = None
+
+
+class TokenResponse(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    token: str
+    expires_at: Annotated[AwareDatetime, Field(alias='expiresAt')]
 
 
 class CancelTurnResponseExecution(BaseModel):

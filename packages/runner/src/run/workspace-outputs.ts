@@ -139,6 +139,7 @@ function nextCommit(
   return pushed.pushed ? { repository, commit: pushed.commit } : undefined;
 }
 
-function fileUrl(id: string, path: string): string {
+/** Where the server has a file of a run's outputs. Pure. */
+export function fileUrl(id: string, path: string): string {
   return `/runs/${encodeURIComponent(id)}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
 }

@@ -97,9 +97,11 @@ export class Console {
   /** `POST /console/links`, of an admitted caller: the path of a one-time link that signs in as this caller. */
   async makeLink(incoming: IncomingMessage): Promise<Response> {
     const { bodies, operator } = this.#options;
+    const caller = callerOf(incoming);
+    if (caller.kind === "page")
+      throw new HttpRefusal(403, "A page's token doesn't sign in to the console.", "unauthorized");
     const { role } = validBody(linkSchema, await bodies.json(incoming, bodyLimit));
     const session = await this.#session(incoming);
-    const caller = callerOf(incoming);
     const token =
       caller.kind === "tenant" ? caller.tenant.token.replace(/^sha256:/, "") : operatorsToken(operator);
     const code = this.#links.add({ token, role: lowerRole(role, session?.role ?? "operator") }, this.#now());

@@ -14,6 +14,7 @@ import type { Door } from "@ambit/core/plugin";
 import { MalformedJson } from "../../parse-json.js";
 import { callerOf } from "../../tenants/caller.js";
 import { tokenHeadersOf } from "../../tenants/presented-token.js";
+import { tokenOfUrl, urlTokenHeaders } from "../caller/url-token.js";
 import type { HttpRoute } from "../http-route.js";
 import { leftSignal } from "../response/left-signal.js";
 import { HttpRefusal } from "../response/refusal.js";
@@ -31,22 +32,26 @@ export function doorRoutes(doors: readonly Door[]): HttpRoute[] {
       return {
         method,
         path,
+        isDoor: true,
         operation: {
           operationId: [method.toLowerCase(), ...words].join("_"),
+          tag: { door: door.name },
           summary,
+          description: `A route of the door ${door.name}, for clients of its protocol.`,
           responses: {
-            default: { description: `What the protocol of the door ${door.name} says.` },
+            "2XX": { description: `What the protocol of the door ${door.name} says.` },
             ...failed(),
           },
         },
         handle: streaming(async ({ context, exchange, path: parameter }) => {
           const { incoming, outgoing } = exchange;
+          const caller = callerOf(incoming);
           const call = {
             request: requestOf(exchange, tokenHeadersOf(context.runner.registry.dialects)),
             path: parameter,
             json: () => outsideOffers(() => context.bodies.json(incoming, limits.bodyBytes)),
-            fetch: context.inner.fetchAs(callerOf(incoming)),
-            caller: "platform",
+            fetch: context.inner.fetchAs(caller),
+            caller: caller.kind === "page" ? "page" : "platform",
           } as const;
           await sendResponse(outgoing, await responseOf(door, () => route.handle(call)), context.log);
         }),
@@ -85,7 +90,10 @@ async function sendResponse(
   log: Log,
 ): Promise<void> {
   if (outgoing.destroyed) return void (await body?.cancel());
-  outgoing.writeHead(status, [...headers].flat());
+  const sent = new Headers(headers);
+  if (tokenOfUrl(outgoing.req) !== undefined)
+    for (const [name, value] of Object.entries(urlTokenHeaders)) sent.set(name, value);
+  outgoing.writeHead(status, [...sent].flat());
   if (body === null) return void outgoing.end();
   if (endsWithHeaders(outgoing)) return await body.cancel();
   outgoing.flushHeaders();

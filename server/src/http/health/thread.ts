@@ -67,7 +67,7 @@ function responseTo(end: number, received: string): string {
 }
 
 function answerTo({ method, path, headers }: ProbeRequest): string {
-  const foreign = allowedHosts && whyNotLocal(headers, allowedHosts);
+  const foreign = allowedHosts && whyNotLocal(headers, { allowedHosts, origins: [] });
   if (foreign !== undefined) return probeResponse(403, { error: foreign });
   if (path !== "/health" && path !== "/ready")
     return probeResponse(404, { error: "Use GET /health or GET /ready." });

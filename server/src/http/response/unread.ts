@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { callerOf, tenantOf } from "../../tenants/caller.js";
+import { callerOf, shareOf } from "../../tenants/caller.js";
 
 /** Characters of large texts that may wait for their readers at one time. */
 const maxUnread = 64 * 1024 * 1024;
@@ -7,7 +7,7 @@ const maxUnread = 64 * 1024 * 1024;
 const pageLength = 131_072;
 
 export interface Reader {
-  /** Undefined for the operator. */
+  /** By its share of memory. Undefined for the operator. */
   readonly tenant: string | undefined;
   /** Ends the reader's connection. */
   giveUp(): void;
@@ -15,7 +15,7 @@ export interface Reader {
 
 /** Who reads this response. */
 export function readerOf(response: ServerResponse): Reader {
-  return { tenant: tenantOf(callerOf(response.req)), giveUp: () => response.destroy() };
+  return { tenant: shareOf(callerOf(response.req)), giveUp: () => response.destroy() };
 }
 
 interface Held extends Reader {

@@ -42,12 +42,15 @@ import {
   responseRecordSchema,
   snapshotsResponseSchema,
   subscriptionStatusSchema,
+  tokenRequestSchema,
+  tokenResponseSchema,
 } from "../route-schemas.js";
 
 /** What callers send: fields with a default are optional. */
 const sentSchemas = (request: RunRequestSchema) => ({
   RunRequest: request,
   KillRequest: killRequestSchema,
+  TokenRequest: tokenRequestSchema,
   CancelTurnRequest: cancelTurnRequestSchema,
   InteractionAnswer: interactionAnswerSchema,
   Message: request.shape.messages.unwrap().element,
@@ -78,6 +81,7 @@ const returned = {
   SnapshotInfo: snapshotInfoSchema,
   SnapshotsResponse: snapshotsResponseSchema,
   EndedResponse: endedResponseSchema,
+  TokenResponse: tokenResponseSchema,
   CancelTurnResponse: cancelTurnResponseSchema,
   ForwardedResponse: forwardedResponseSchema,
   AcceptedResponse: acceptedResponseSchema,
@@ -129,7 +133,32 @@ function converted(
       if (document === undefined) throw new TypeError(`${name} has no JSON Schema`);
       // The OpenAPI document has its own dialect and address.
       const { $schema, $id, ...schema } = document;
-      return [name, schema];
+      return [name, titled(name, schema)];
     }),
   );
 }
+
+/** What ends the titles of a union's alternatives. */
+const alternatives: Readonly<Partial<Record<string, string>>> = {
+  AgentEvent: "Event",
+  StreamRecord: "Record",
+  WebhookMessage: "Message",
+};
+
+/** With titles, by which generators name what they make: of an alternative after the constant that tells it from the others. */
+function titled(name: string, schema: JsonObject): JsonObject {
+  const suffix = alternatives[name];
+  if (suffix === undefined) return { title: name, ...schema };
+  const { oneOf } = z
+    .object({ oneOf: z.array(z.looseObject({ properties: z.looseObject({}) })) })
+    .parse(schema);
+  const title = ({ properties: { type, kind } }: (typeof oneOf)[number]) =>
+    constantSchema
+      .parse(type ?? kind)
+      .const.split(/[._]/)
+      .map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`)
+      .join("");
+  return { title: name, ...schema, oneOf: oneOf.map((one) => ({ title: title(one) + suffix, ...one })) };
+}
+
+const constantSchema = z.object({ const: z.string() });

@@ -1,6 +1,6 @@
-import { nearestKey, RequestInvalid } from "@ambit/core";
+import { nearestKey, RequestInvalid, runIdSchema } from "@ambit/core";
 import type { JsonObject } from "@ambit/core/contract";
-import type { z } from "zod";
+import { z } from "zod";
 
 /** A parameter of a query: how it is described, and how it is read. */
 export interface QueryParameter<Value> {
@@ -71,6 +71,14 @@ const maxDigits = 15;
 const maxCount = 10 ** maxDigits - 1;
 
 export const countSchema: JsonObject = { type: "integer", minimum: 0, maximum: maxCount };
+
+/** A run's id, in a path, a query or a header. */
+export const runIdJson: JsonObject = jsonSchemaOf(runIdSchema);
+
+function jsonSchemaOf(schema: z.ZodType): JsonObject {
+  const { $schema, ...json } = z.toJSONSchema(schema);
+  return json;
+}
 
 export function count(name: string, description: string, byDefault: number): QueryParameter<number> {
   const read = (given: string | null) => countOf(name, given ?? undefined, byDefault);

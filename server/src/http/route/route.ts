@@ -1,11 +1,25 @@
 import type { JsonObject } from "@ambit/core/contract";
-import type { Query, QueryParameter } from "./query.js";
+import { type Query, type QueryParameter, runIdJson } from "./query.js";
+
+/** What routes are about, in the order of the OpenAPI document. A door's routes have its name. */
+export const tags = {
+  Runs: "One turn of one agent: begin it, follow it, end it.",
+  Questions: "What a run asks its user, and the answers.",
+  Files: "What left a run's workspace.",
+  Sessions: "What outlives a run: its sandbox, its workspace and its agent.",
+  Snapshots: "Copies of sessions, with which others begin.",
+  Tokens: "For pages of users' browsers.",
+  Webhooks: "Messages to the platform about its runs.",
+  Server: "What is loaded here, and whether it takes runs.",
+} as const;
+export type Tag = keyof typeof tags;
 
 /** What the OpenAPI document says of a route, besides its path and query. */
 export interface OpenApiOperation {
   readonly operationId: string;
+  readonly tag: Tag | { readonly door: string };
   readonly summary: string;
-  readonly description?: string;
+  readonly description: string;
   /** Headers. */
   readonly parameters?: readonly JsonObject[];
   readonly requestBody?: JsonObject;
@@ -66,7 +80,15 @@ export function operationOf({
   query = [],
   operation,
 }: Pick<Route<unknown, unknown>, "path" | "token" | "query" | "operation">): JsonObject {
-  const { operationId, summary, description, parameters: headers = [], requestBody, responses } = operation;
+  const {
+    operationId,
+    tag,
+    summary,
+    description,
+    parameters: headers = [],
+    requestBody,
+    responses,
+  } = operation;
   const parameters = [
     ...[...path.matchAll(/\{(\w+)\*?\}/g)].map(([, name = ""]) => inPath(name)),
     ...query.map(({ name, description: said, schema }) => ({
@@ -79,8 +101,9 @@ export function operationOf({
   ];
   return {
     operationId,
+    tags: [typeof tag === "string" ? tag : tag.door],
     summary,
-    ...(description === undefined ? {} : { description }),
+    description,
     ...(token === "none" ? { security: [] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(requestBody === undefined ? {} : { requestBody }),
@@ -88,4 +111,15 @@ export function operationOf({
   };
 }
 
-const inPath = (name: string) => ({ name, in: "path", required: true, schema: { type: "string" } });
+/** What a parameter of a path may be. Others are any text. */
+const pathSchemas: Readonly<Record<string, JsonObject>> = {
+  runId: runIdJson,
+  sessionId: { type: "string", minLength: 1, maxLength: 256 },
+};
+
+const inPath = (name: string) => ({
+  name,
+  in: "path",
+  required: true,
+  schema: pathSchemas[name] ?? { type: "string", minLength: 1 },
+});

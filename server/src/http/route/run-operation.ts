@@ -1,4 +1,5 @@
 import type { JsonObject } from "@ambit/core/contract";
+import { runIdJson } from "./query.js";
 import {
   body,
   type DocumentedStatus,
@@ -9,7 +10,7 @@ import {
 } from "./responses.js";
 import type { OpenApiOperation } from "./route.js";
 
-interface RunOperation extends Pick<OpenApiOperation, "operationId" | "summary"> {
+interface RunOperation extends Pick<OpenApiOperation, "operationId" | "tag" | "summary"> {
   readonly description: string;
   /** By media type. */
   readonly content: Readonly<Record<string, { readonly schema: JsonObject }>>;
@@ -30,7 +31,7 @@ export function runOperation({ content, ...said }: RunOperation): OpenApiOperati
         in: "header",
         description:
           "The run's id, as `runId` in the body. The same key and body return the same run, running or ended, as long as it is kept; another body is refused with 422.",
-        schema: { type: "string" },
+        schema: runIdJson,
       },
       {
         name: "Prefer",

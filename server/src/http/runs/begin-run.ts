@@ -18,8 +18,9 @@ import { unlessAborted } from "@ambit/core/plugin";
 import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import type { Run } from "@ambit/runner";
-import { type Caller, callerOf, tenantOf } from "../../tenants/caller.js";
+import { callerOf, type Principal, principalOf, tenantOf } from "../../tenants/caller.js";
 import { callerOptions, callersTrace } from "../caller/caller-options.js";
+import { requireOpenQuestions, runOfPage } from "../pages/run-of-page.js";
 import { json } from "../response/json-response.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import type { ResponseFormat } from "../response/response-format.js";
@@ -38,7 +39,8 @@ interface RunAttempt {
   readonly context: ServerContext;
   readonly server: ServedRuns;
   readonly incoming: IncomingMessage;
-  readonly caller: Caller;
+  /** Whose rules and quotas hold. */
+  readonly caller: Principal;
   readonly body: unknown;
   readonly isDetached: boolean;
   /** Whether the result includes the run's events. */
@@ -99,16 +101,19 @@ async function readAttempt(
 ): Promise<RunAttempt> {
   const { runner, bodies } = context;
   const isAsync = prefersAsync(incoming);
-  const caller = callerOf(incoming);
+  const sender = callerOf(incoming);
+  const caller = principalOf(sender);
   const signal = answerSignal(outgoing, server.runs.options.settings.answerTimeoutMs);
   const named = idempotencyKey(incoming);
   const keyOf = (id: string) => runKey(id, tenantOf(caller));
   // A slow body doesn't occupy a slot, but no body is read if there is no free slot, unless its run exists already: then that
   // run may have taken the last one.
   const refusal = isAsync ? undefined : refusalOfSlot(context);
-  const isRepeated = async () => named !== undefined && isBegun(context, server, keyOf(named), signal);
-  if (refusal !== undefined && !(await isRepeated())) throw refusal;
-  const body = await bodies.json(incoming, limits.bodyBytes);
+  const isBegunAlready = async () => named !== undefined && isBegun(context, server, keyOf(named), signal);
+  if (refusal !== undefined && !(await isBegunAlready())) throw refusal;
+  const asked = await bodies.json(incoming, limits.bodyBytes);
+  const ofPage = sender.kind === "page" ? runOfPage(sender.grant, asked) : undefined;
+  const body = ofPage === undefined ? asked : ofPage.body;
   const isDetached = isAsync || asksToDetach(body);
   const command = commandKey(body, caller, runner.registry.dialects);
   const id = named ?? command;
@@ -116,6 +121,11 @@ async function readAttempt(
   const repeated = id === command ? command : body;
   const digest = id === undefined ? "" : server.sealing.digest(repeated);
   const key = id === undefined ? undefined : keyOf(id);
+  if (sender.kind === "page" && ofPage !== undefined && ofPage.answers.length > 0) {
+    // Sent again, a request finds its run, which has used its answers.
+    const isRepeated = key !== undefined && (await isBegun(context, server, key, signal));
+    if (!isRepeated) await requireOpenQuestions(server.runs.store, sender.grant, ofPage.answers);
+  }
   const keepsEvents = form === "json" && !isDetached;
   return {
     context,

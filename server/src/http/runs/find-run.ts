@@ -1,16 +1,16 @@
-import { NotFound, RequestInvalid, runKey } from "@ambit/core";
+import { idOfRun, NotFound, RequestInvalid, runKey } from "@ambit/core";
 import type { StoredRun } from "@ambit/durable/store";
+import { type Caller, callerOf } from "../../tenants/caller.js";
 import { answerSignal } from "../response/left-signal.js";
 import { onlyRun, runsProject } from "./parameters.js";
-import { callersProjects, isVisibleTo, type Projects } from "./projects.js";
+import { isVisibleTo } from "./projects.js";
 import type { StoredRoute } from "./stored-route.js";
 
 /** How a caller names a run. */
 export interface NamedRun {
   /** As on the wire. */
   readonly id: string;
-  /** Those that its caller sees. */
-  readonly projects: Projects;
+  readonly caller: Caller;
   /** Of `?projectId=`, by which the operator tells runs of several tenants apart. */
   readonly projectId?: string | undefined;
 }
@@ -19,23 +19,28 @@ export interface NamedRun {
  * The keys that this may be: runs of each tenant have ids of their own, and so have the operator's. A tenant also sees
  * those that the operator began in its project.
  */
-function keysOf({ id, projects, projectId }: NamedRun, tenants: readonly string[]): readonly string[] {
-  if (projects !== "all") return [runKey(id, projects), id];
+function keysOf({ id, caller, projectId }: NamedRun, tenants: readonly string[]): readonly string[] {
+  if (caller.kind === "tenant") return [runKey(id, caller.tenant.project), id];
+  if (caller.kind === "page") {
+    const { project, scope } = caller.grant;
+    if (scope.kind === "file") return [scope.runKey].filter((key) => idOfRun(key) === id);
+    return project === undefined ? [id] : [runKey(id, project), id];
+  }
   const named = projectId === undefined ? tenants : [projectId];
   return [id, ...named.map((project) => runKey(id, project))];
 }
 
 /** The run among those with these keys that its caller means. @throws NotFound, RequestInvalid where there are several */
-function theOne<Row extends Pick<StoredRun, "project">>(
-  { id, projects, projectId }: NamedRun,
+function theOne<Row extends Pick<StoredRun, "id" | "project" | "session">>(
+  { id, caller, projectId }: NamedRun,
   found: readonly Row[],
 ): Row {
   const [run, other] = found.filter(
-    (one) => isVisibleTo(projects, one) && (projectId === undefined || one.project === projectId),
+    (one) => isVisibleTo(caller, one) && (projectId === undefined || one.project === projectId),
   );
   if (run === undefined) throw noRun(id);
   // A tenant's own comes first.
-  if (other === undefined || projects !== "all") return run;
+  if (other === undefined || caller.kind !== "operator") return run;
   const message = `is needed: several projects have a run '${id}'`;
   throw new RequestInvalid([{ path: "projectId", message }]);
 }
@@ -92,7 +97,7 @@ export async function runFilter(route: StoredRoute): Promise<{ readonly runId?: 
 function namedIn({ exchange, query }: StoredRoute, id: string): NamedRun {
   return {
     id,
-    projects: callersProjects(exchange.incoming),
+    caller: callerOf(exchange.incoming),
     projectId: query.read(runsProject) || undefined,
   };
 }

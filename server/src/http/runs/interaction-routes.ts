@@ -11,6 +11,7 @@ import {
 import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
 import type { InteractionState, StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
+import { callerOf } from "../../tenants/caller.js";
 import { json } from "../response/json-response.js";
 import { sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
@@ -20,9 +21,9 @@ import {
   afterQuestion,
   interactionState,
   limit,
-  onlySession,
   placeAfter,
   projectFilter,
+  sessionFilter,
 } from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import { timeOf } from "./stored-response.js";
@@ -33,19 +34,19 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
   const { server, exchange, query, context } = route;
   const { outgoing } = exchange;
   const state = query.read(interactionState);
-  const session = query.read(onlySession);
+  const ofSession = sessionFilter(query, callerOf(exchange.incoming));
   const { store } = server.runs;
   const ofProject = projectFilter(query, callersProjects(exchange.incoming));
   const place = await placeAfter(query.read(afterQuestion), "question", async (id) => {
     const without = ["payload", "answer"] as const;
-    const [question] = await store.interactions({ ...ofProject, id, limit: 1, without });
+    const [question] = await store.interactions({ ...ofProject, ...ofSession, id, limit: 1, without });
     return question;
   });
   const found = await store.interactions({
     ...ofProject,
     state,
     ...(await runFilter(route)),
-    session,
+    ...ofSession,
     after: place?.id,
     limit: query.read(limit),
     maxCharacters: limits.bodyBytes,

@@ -1,12 +1,18 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { NotFound } from "@ambit/core";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { idOfRun, NotFound } from "@ambit/core";
+import type { StoredRun } from "@ambit/durable/store";
+import { fileUrl } from "@ambit/runner";
 import type { KeptOutputs } from "@ambit/workspace";
 import type { Blob } from "@ambit/workspace/blobs";
+import { callerOf, principalOf } from "../../tenants/caller.js";
+import { issuerIn } from "../caller/issuer.js";
 import { endsWithHeaders, sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
 import type { OutputFilesResponse } from "../route-schemas.js";
 import { visibleRun } from "./find-run.js";
+import { urlTtl } from "./parameters.js";
 import type { StoredRoute } from "./stored-route.js";
 
 /** A browser must neither show nor guess what a run's agent wrote. */
@@ -23,11 +29,39 @@ type Answer = () => Promise<void>;
 /** `GET /runs/:runId/files` */
 export async function handleOutputFiles(route: StoredRoute): Promise<void> {
   const { outgoing } = route.exchange;
-  await withOutputs(route, ({ manifest, length }) => {
+  const lifetimeMs = route.query.read(urlTtl);
+  await withOutputs(route, async ({ manifest, length }, run) => {
     const files = manifest.files.map(({ name: _name, ...file }) => file);
-    const body = { files } satisfies OutputFilesResponse;
+    const urls = lifetimeMs === undefined ? undefined : await urlsOf(route, run, files, lifetimeMs);
+    const body = {
+      files: urls === undefined ? files : files.map((file, index) => ({ ...file, url: urls[index] })),
+    } satisfies OutputFilesResponse;
     return whileUnread(route, length, () => sendLargeJson(outgoing, 200, body));
   });
+}
+
+/** Tokens that are made in one turn of the event loop: each takes some 20 µs. */
+const tokensPerTurn = 100;
+
+/** A URL for each of a run's files, which opens this file and nothing else, as long as its caller's own token at most. */
+async function urlsOf(
+  { exchange: { incoming }, context: { pageTokens, operator } }: StoredRoute,
+  { id: runKey, project }: Pick<StoredRun, "id" | "project">,
+  files: readonly { readonly path: string }[],
+  lifetimeMs: number,
+): Promise<readonly string[]> {
+  const caller = callerOf(incoming);
+  const makerEndsAt = caller.kind === "page" ? caller.grant.expiresAt : Number.POSITIVE_INFINITY;
+  const expiresAt = Math.min(pageTokens.now() + lifetimeMs, makerEndsAt);
+  const issuer = issuerIn(principalOf(caller), operator);
+  const make = await pageTokens.maker();
+  const urls: string[] = [];
+  for (const { path } of files) {
+    const token = make({ issuer, project, expiresAt, scope: { kind: "file", runKey, path } });
+    urls.push(`${fileUrl(idOfRun(runKey), path)}?token=${token}`);
+    if (urls.length % tokensPerTurn === 0) await nextTurn();
+  }
+  return urls;
 }
 
 /** `GET /runs/:runId/files/:path` */
@@ -74,7 +108,7 @@ export async function handleArchive(route: StoredRoute): Promise<void> {
 /** @param choose what answers: the list of files, which may be large, is kept no longer than it needs it. @throws NotFound, AtCapacity */
 async function withOutputs(
   route: StoredRoute,
-  choose: (outputs: KeptOutputs) => Answer | Promise<Answer>,
+  choose: (outputs: KeptOutputs, run: StoredRun) => Answer | Promise<Answer>,
 ): Promise<void> {
   const id = route.path("runId");
   const run = await visibleRun(route, id);
@@ -86,15 +120,15 @@ async function withOutputs(
 
 async function chosen(
   { context, path }: StoredRoute,
-  run: { readonly id: string },
-  choose: (outputs: KeptOutputs) => Answer | Promise<Answer>,
+  run: StoredRun,
+  choose: (outputs: KeptOutputs, run: StoredRun) => Answer | Promise<Answer>,
 ): Promise<Answer> {
   const outputs = await context.files.of(run.id);
   if (outputs === undefined)
     throw new NotFound(
       `The run '${path("runId")}' has no outputs: its request asked for none, or it hasn't ended, or failed before.`,
     );
-  return choose(outputs);
+  return choose(outputs, run);
 }
 
 /** For what keeps the list of files, of so many characters, until its reader has taken everything. */

@@ -1,7 +1,9 @@
 import { NotFound, RequestInvalid } from "@ambit/core";
 import type { JsonObject } from "@ambit/core/contract";
 import { deliveryStateSchema, interactionStateSchema, runStateSchema } from "@ambit/durable/store";
+import type { Caller } from "../../tenants/caller.js";
 import { count, countOf, countSchema, oneOf, type Query, type QueryParameter, text } from "../route/query.js";
+import { tokenLifetimeSchema } from "../route-schemas.js";
 import type { Projects } from "./projects.js";
 
 /** Rows of one page, at most, and by default. */
@@ -57,6 +59,31 @@ export const runsProject = text(
 );
 export const sessionsProject = text("projectId", "The project of its runs.");
 
+/** Of the list of a run's files. */
+export const urlTtl: QueryParameter<number | undefined> = {
+  name: "urlTtlMs",
+  description:
+    "Each file has a `url` then, relative to the server, which needs no other token and expires after so many milliseconds: 1,000 to 86,400,000. Default: none has one.",
+  schema: { type: "integer", minimum: 1_000, maximum: 86_400_000 },
+  read: (given) => {
+    if (given === null) return undefined;
+    const parsed = tokenLifetimeSchema.safeParse(countOf("urlTtlMs", given, 0));
+    if (parsed.success) return parsed.data;
+    throw new RequestInvalid([{ path: "urlTtlMs", message: "must be 1,000 to 86,400,000 milliseconds" }]);
+  },
+};
+
+/** The session in a query; a page's own without one. @throws RequestInvalid for another one of a page */
+export function sessionFilter(query: Query, caller: Caller): { session?: string | undefined } {
+  const named = query.read(onlySession);
+  if (caller.kind !== "page" || caller.grant.scope.kind !== "session") return { session: named };
+  const { sessionId } = caller.grant.scope;
+  if (named === undefined || named === sessionId) return { session: sessionId };
+  throw new RequestInvalid([
+    { path: "sessionId", message: "is not the session of this token: leave it out" },
+  ]);
+}
+
 export const limit: QueryParameter<number> = {
   name: "limit",
   description: "The size of a page: 1 to 1,000. Default: 100.",
@@ -80,7 +107,7 @@ export const lastEventId: JsonObject = {
 export function projectFilter(query: Query, projects: Projects): { project?: string | null } {
   const named = query.read(onlyProject);
   if (projects === "all") return named === undefined ? {} : { project: named || null };
-  if (named === undefined || named === "" || named === projects) return { project: projects };
+  if (named === undefined || named === "" || named === projects) return { project: projects ?? null };
   const message = "is not the project of this token: leave it out, or send the token of that project";
   throw new RequestInvalid([{ path: "projectId", message }]);
 }

@@ -36,6 +36,7 @@ import {
   runState,
   runsProject,
   sessionsProject,
+  urlTtl,
 } from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import {
@@ -64,7 +65,10 @@ export const storedRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "runs",
+      tag: "Runs",
       summary: "The stored runs, the newest first",
+      description:
+        "A page at a time: `after` is the id of the last run of the page before. A page may be shorter than `limit`; only an empty one is the end.",
       responses: {
         200: jsonResponse("A page of runs, without results.", "RunsResponse"),
         ...failed(400, 404, 503),
@@ -78,7 +82,10 @@ export const storedRoutes: readonly HttpRoute[] = [
     query: [runsProject],
     operation: {
       operationId: "runInfo",
+      tag: "Runs",
       summary: "A run's state, its result once it has ended, and the state of its webhook's messages",
+      description:
+        "The result is what the caller of `POST /run` got, without its events: `GET /runs/{runId}/events` has these.",
       responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(400, 404, 503) },
     },
     handle: withRuns(streaming(handleRunInfo)),
@@ -89,7 +96,10 @@ export const storedRoutes: readonly HttpRoute[] = [
     query: [runsProject],
     operation: {
       operationId: "deleteRun",
+      tag: "Runs",
       summary: "Deletes an ended run, with its events and questions",
+      description:
+        "Its files are deleted too. A run that is queued or running is cancelled first: `POST /runs/{runId}/cancel`.",
       responses: { 200: jsonResponse("The run was deleted.", "EndedResponse"), ...failed(400, 404, 503) },
     },
     handle: withRuns(handleDelete),
@@ -100,6 +110,7 @@ export const storedRoutes: readonly HttpRoute[] = [
     query: [runsProject, afterRecord],
     operation: {
       operationId: "events",
+      tag: "Runs",
       summary: "A run's records from any point on: replays them, follows them, and ends with the result",
       description:
         "Any number of readers, each at its own pace. A reader whose connection drops reconnects with the number of records that it has. NDJSON, unless `Accept` asks for `text/event-stream`, where `id:` is a record's number.",
@@ -121,10 +132,13 @@ export const storedRoutes: readonly HttpRoute[] = [
   {
     method: "GET",
     path: "/runs/{runId}/files",
-    query: [runsProject],
+    query: [runsProject, urlTtl],
     operation: {
       operationId: "outputFiles",
+      tag: "Files",
       summary: "The files that left a run's workspace",
+      description:
+        "What the request's `outputs.include` matched when the run ended or paused. They are kept as long as the run is.",
       responses: {
         200: jsonResponse("Every file, with its size and digest.", "OutputFilesResponse"),
         ...failed(400, 404, 503),
@@ -138,7 +152,9 @@ export const storedRoutes: readonly HttpRoute[] = [
     query: [runsProject],
     operation: {
       operationId: "outputFile",
+      tag: "Files",
       summary: "The content of one of these files; its path with its slashes",
+      description: "Sent as an attachment without a type to guess, since an agent wrote it.",
       responses: { 200: bytes("application/octet-stream", "The file."), ...failed(400, 404, 503) },
     },
     handle: withRuns(streaming(handleOutputFile)),
@@ -149,7 +165,9 @@ export const storedRoutes: readonly HttpRoute[] = [
     query: [runsProject],
     operation: {
       operationId: "patch",
+      tag: "Files",
       summary: "What a run changed in its workspace, in git's format",
+      description: "Binary files are part of it. The request asks for it with `outputs.patch`.",
       responses: { 200: bytes("text/x-diff", "The patch: `git apply` reads it."), ...failed(400, 404, 503) },
     },
     handle: withRuns(streaming(handlePatch)),
@@ -160,7 +178,9 @@ export const storedRoutes: readonly HttpRoute[] = [
     query: [runsProject],
     operation: {
       operationId: "bundle",
+      tag: "Files",
       summary: "The commit of `outputs.git`, as a bundle of git",
+      description: "It needs the commit that the workspace began with, which the receipt names.",
       responses: {
         200: bytes("application/octet-stream", "The bundle: `git fetch` reads it."),
         ...failed(400, 404, 503),
@@ -174,7 +194,10 @@ export const storedRoutes: readonly HttpRoute[] = [
     query: [runsProject],
     operation: {
       operationId: "archive",
+      tag: "Files",
       summary: "All files that left a run's workspace, as a tar archive",
+      description:
+        "The same files as `GET /runs/{runId}/files` lists, with their paths and whether they are executable.",
       responses: { 200: bytes("application/x-tar", "The archive."), ...failed(400, 404, 503) },
     },
     handle: withRuns(streaming(handleArchive)),
@@ -185,7 +208,9 @@ export const storedRoutes: readonly HttpRoute[] = [
     query: [runsProject],
     operation: {
       operationId: "cancel",
+      tag: "Runs",
       summary: "Ends a run early, on any replica; it still returns its one result",
+      description: "A queued run ends without having begun. The result's `stopReason` is `cancelled`.",
       responses: { 200: jsonResponse("The run is ending.", "EndedResponse"), ...failed(400, 404, 503) },
     },
     handle: withRuns(handleCancel),
@@ -196,6 +221,7 @@ export const storedRoutes: readonly HttpRoute[] = [
     query: [runsProject],
     operation: {
       operationId: "answer",
+      tag: "Questions",
       summary: "Answers a question of a run to its user",
       description:
         "A run that is held open gets it immediately. An answer to a paused run is kept until a turn of the session has used it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
@@ -214,7 +240,10 @@ export const storedRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "deliveries",
+      tag: "Webhooks",
       summary: "The messages of all runs' webhooks, the newest first",
+      description:
+        "A page at a time: `after` is the id of the last message of the page before. Addresses aren't shown, only their hosts.",
       responses: { 200: jsonResponse("A page of them.", "DeliveriesResponse"), ...failed(400, 404, 503) },
     },
     handle: withRuns(handleDeliveries),
@@ -225,6 +254,7 @@ export const storedRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "redeliver",
+      tag: "Webhooks",
       summary: "Sends a webhook's message again, regardless of its state",
       description:
         "Sends the same message immediately, with the same `webhook-id`, a new signature, and as many attempts as a new message.",
@@ -239,7 +269,10 @@ export const storedRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "interactions",
+      tag: "Questions",
       summary: "The questions of runs to their users, the newest first",
+      description:
+        "A page at a time: `after` is the id of the last question of the page before. Answers aren't shown.",
       responses: { 200: jsonResponse("A page of them.", "InteractionsResponse"), ...failed(400, 404, 503) },
     },
     handle: withRuns(streaming(handleInteractions)),
@@ -251,7 +284,9 @@ export const storedRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "sessions",
+      tag: "Sessions",
       summary: "The open sessions of all replicas",
+      description: "Each with the sandbox that it has, and the address of the replica that has it.",
       responses: { 200: jsonResponse("A page of them.", "SessionsResponse"), ...failed(400, 404, 503) },
     },
     handle: withRuns(handleSessions),
@@ -263,7 +298,9 @@ export const storedRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "sessionRun",
+      tag: "Sessions",
       summary: "A session's newest run, as `GET /runs/{runId}` has it, also after the session has ended",
+      description: "A page that knows only its chat finds the run that it follows this way.",
       responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(400, 404, 503) },
     },
     handle: withRuns(streaming(handleSessionRun)),
@@ -275,7 +312,10 @@ export const storedRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "deleteSession",
+      tag: "Sessions",
       summary: "Closes a session's sandbox and agent, and ends the run that uses it",
+      description:
+        "What the session kept is removed: its workspace, its home and its conversation. Snapshots of it stay.",
       responses: {
         200: jsonResponse("The session has ended.", "EndedResponse"),
         ...failed(400, 404, 409, 503),

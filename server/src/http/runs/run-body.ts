@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { isJsonObject, projectOf, RequestInvalid, runIdSchema } from "@ambit/core";
 import type { Dialect } from "@ambit/core/plugin";
 import { commandIn } from "@ambit/runner";
-import type { Caller } from "../../tenants/caller.js";
+import type { Principal } from "../../tenants/caller.js";
 
 /** The run's id from a header. @throws RequestInvalid */
 export function idempotencyKey({ headers }: IncomingMessage): string | undefined {
@@ -19,7 +19,11 @@ export function idempotencyKey({ headers }: IncomingMessage): string | undefined
  * The id of the run for a request's command, the same for every replica: a stored run of it is found again. Undefined where
  * the request has no command, or names its run.
  */
-export function commandKey(body: unknown, caller: Caller, dialects: readonly Dialect[]): string | undefined {
+export function commandKey(
+  body: unknown,
+  caller: Principal,
+  dialects: readonly Dialect[],
+): string | undefined {
   if (!isJsonObject(body) || (body.runId ?? body.run_id) != null) return undefined;
   const command = commandIn(dialects, body);
   if (command === undefined) return undefined;

@@ -22,7 +22,7 @@ import {
   type Slot,
 } from "@ambit/runner";
 import { z } from "zod";
-import { type Caller, tenantOf } from "../../tenants/caller.js";
+import { type Principal, tenantOf } from "../../tenants/caller.js";
 import type { SharedQuotas } from "../../tenants/shared-quotas.js";
 import type { Tenants } from "../../tenants/tenants.js";
 import { rulesOf } from "../../tenants/tenants.js";
@@ -79,7 +79,7 @@ export class RunQueue {
     { body, trace }: Pick<Queued, "body" | "trace">,
     id: string | undefined,
     digest: string,
-    caller: Caller,
+    caller: Principal,
   ): Promise<{ readonly run: QueuedRun } | { readonly existing: StoredRun }> {
     const { runs, runner, sealing, limits } = this.options;
     const { request, plan } = await runner.plan(body, askerOf(caller, trace));
@@ -283,7 +283,7 @@ export class RunQueue {
   }
 
   /** @throws Unauthorized where its token was withdrawn while it waited */
-  #callerOf({ project, token }: Pick<Queued, "project" | "token">): Caller {
+  #callerOf({ project, token }: Pick<Queued, "project" | "token">): Principal {
     if (project === null) return { kind: "operator" };
     const ofProject = this.options.tenants.list.filter((one) => one.project === project);
     // Which of several it was, a row of an earlier version doesn't say.
@@ -302,11 +302,11 @@ const queuedSchema = z.object({
   trace: callersTraceSchema.default({}),
 });
 
-function askerOf(caller: Caller, trace: CallersTrace): Pick<RunOptions, "caller" | "trace"> {
+function askerOf(caller: Principal, trace: CallersTrace): Pick<RunOptions, "caller" | "trace"> {
   return { trace, ...(caller.kind === "tenant" ? { caller: rulesOf(caller.tenant) } : {}) };
 }
 
-function senderOf(caller: Caller): Pick<Queued, "project" | "token"> {
+function senderOf(caller: Principal): Pick<Queued, "project" | "token"> {
   if (caller.kind === "operator") return { project: null, token: null };
   const { project, token } = caller.tenant;
   return { project, token };

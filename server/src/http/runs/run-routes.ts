@@ -1,6 +1,7 @@
 import { idOfRun, NotFound, RequestInvalid } from "@ambit/core";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
+import { callerOf } from "../../tenants/caller.js";
 import { json } from "../response/json-response.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
 import { responseFormat } from "../response/response-format.js";
@@ -13,10 +14,10 @@ import {
   afterRecord,
   afterRun,
   limit,
-  onlySession,
   placeAfter,
   projectFilter,
   runState,
+  sessionFilter,
 } from "./parameters.js";
 import { callersProjects } from "./projects.js";
 import { sendRecords } from "./send-records.js";
@@ -50,8 +51,10 @@ async function sendRunInfo(route: StoredRoute, { id: key, webhook }: StoredRun):
   if (run === undefined) throw noRun(idOfRun(key));
   const wasRead = route.context.unread.hold(run.result?.length ?? 0, readerOf(outgoing));
   try {
+    // To whom the platform's messages go is none of a page's business.
+    const isForPage = callerOf(route.exchange.incoming).kind === "page";
     const deliveries =
-      webhook === undefined
+      webhook === undefined || isForPage
         ? undefined
         : await route.server.runs.store.deliveries({ runId: key, limit: maxDeliveries });
     const info = {
@@ -69,7 +72,7 @@ async function sendRunInfo(route: StoredRoute, { id: key, webhook }: StoredRun):
 export async function handleRuns(route: StoredRoute): Promise<Response> {
   const { server, exchange, query } = route;
   const state = query.read(runState);
-  const session = query.read(onlySession);
+  const { session } = sessionFilter(query, callerOf(exchange.incoming));
   const place = await placeAfter(query.read(afterRun), "run", (after) => lastRun(route, after));
   const runs = await server.runs.store.list({
     ...projectFilter(query, callersProjects(exchange.incoming)),

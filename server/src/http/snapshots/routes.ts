@@ -21,7 +21,10 @@ export const snapshotRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "takeSnapshot",
+      tag: "Snapshots",
       summary: "Keeps a copy of an idle session's workspace, home and conversation",
+      description:
+        "A new session begins with it where a request's `fork.snapshot` names it. No run may use the session meanwhile.",
       responses: {
         201: jsonResponse("The snapshot: a request's `fork` names it.", "SnapshotInfo"),
         ...failed(400, 404, 409, 502, 503),
@@ -36,7 +39,9 @@ export const snapshotRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "snapshots",
+      tag: "Snapshots",
       summary: "The snapshots of the project, the newest first",
+      description: "All of them, in one list. They are kept until they are deleted, or their time is over.",
       responses: { 200: jsonResponse("All of them.", "SnapshotsResponse"), ...failed(400, 502, 503) },
     },
     handle: handleSnapshots,
@@ -48,7 +53,9 @@ export const snapshotRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "importSnapshot",
+      tag: "Snapshots",
       summary: "Keeps a snapshot that was exported, here or on another server, under a new id",
+      description: "The body is what `GET /snapshots/{snapshotId}/archive` gave.",
       requestBody: {
         required: true,
         content: { [exportType]: { schema: { type: "string", format: "binary" } } },
@@ -67,7 +74,9 @@ export const snapshotRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "snapshot",
+      tag: "Snapshots",
       summary: "One snapshot",
+      description: "When it was taken, of which session, and its size.",
       responses: { 200: jsonResponse("The snapshot.", "SnapshotInfo"), ...failed(400, 404, 502, 503) },
     },
     handle: handleSnapshot,
@@ -79,7 +88,9 @@ export const snapshotRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "exportSnapshot",
+      tag: "Snapshots",
       summary: "A snapshot as a file, which `POST /snapshots` takes on any server",
+      description: "It holds what the session's workspace, home and conversation held: treat it as a secret.",
       responses: {
         200: { ...bytes(exportType, "Its description as a line of JSON, then its archive.") },
         ...failed(400, 404, 502, 503),
@@ -94,7 +105,9 @@ export const snapshotRoutes: readonly HttpRoute[] = [
     refusesOthers: true,
     operation: {
       operationId: "deleteSnapshot",
+      tag: "Snapshots",
       summary: "Deletes a snapshot; sessions that were forked from it stay",
+      description: "A session that begins with it later is refused.",
       responses: { 200: jsonResponse("It is deleted.", "EndedResponse"), ...failed(400, 404, 502, 503) },
     },
     handle: handleDeleteSnapshot,
