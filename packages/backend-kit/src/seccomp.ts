@@ -38,12 +38,12 @@ function allBut(excluded: readonly number[]) {
       split(
         value,
         bit - 1,
-        inside.filter((one) => one < upper),
+        inside.filter((excludedValue) => excludedValue < upper),
       );
       split(
         upper,
         bit - 1,
-        inside.filter((one) => one >= upper),
+        inside.filter((excludedValue) => excludedValue >= upper),
       );
     }
   };
@@ -58,7 +58,11 @@ export const seccompProfile = JSON.stringify({
     { names: allowed.trim().split(/\s+/), action: allow },
     ...socketFamilies.map((family) => ({ names: ["socket"], action: allow, args: [equal(0, family)] })),
     { names: ["socketpair"], action: allow, args: [equal(0, 1)] },
-    ...personalities.map((one) => ({ names: ["personality"], action: allow, args: [equal(0, one)] })),
+    ...personalities.map((personality) => ({
+      names: ["personality"],
+      action: allow,
+      args: [equal(0, personality)],
+    })),
     {
       names: ["clone"],
       action: allow,

@@ -19,7 +19,7 @@ export function layersToRemove(
   layers: readonly LayerAge[],
   { max, before }: { readonly max: number; readonly before: number },
 ): readonly string[] {
-  const oldestFirst = layers.toSorted((one, other) => one.createdAt - other.createdAt);
+  const oldestFirst = layers.toSorted((earlier, later) => earlier.createdAt - later.createdAt);
   const removed = oldestFirst.filter(({ createdAt }) => createdAt < before);
   const ofProjects = Map.groupBy(oldestFirst.slice(removed.length), ({ project }) => project);
   for (let left = oldestFirst.length - removed.length; left > max; left -= 1) {

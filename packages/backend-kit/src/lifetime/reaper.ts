@@ -23,8 +23,8 @@ export type Ownership = Readonly<z.output<typeof ownershipSchema>>;
 /** `ambit` marks Ambit's sandboxes; the other labels hold the fields of `Ownership`. */
 const prefix = "ambit-";
 
-export function labelsOf({ deployment, ...rest }: Ownership): Readonly<Record<string, string>> {
-  const fields = Object.entries(rest).map(([field, value]) => [`${prefix}${field}`, String(value)]);
+export function labelsOf({ deployment, ...owner }: Ownership): Readonly<Record<string, string>> {
+  const fields = Object.entries(owner).map(([field, value]) => [`${prefix}${field}`, String(value)]);
   return { ...labelsOfDeployment(deployment), ...Object.fromEntries(fields) };
 }
 

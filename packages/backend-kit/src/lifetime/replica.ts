@@ -82,18 +82,18 @@ export async function claimReplica(dataFolder: string, plugin: string): Promise<
     await mkdir(dataFolder, { recursive: true, mode: 0o700 });
     await chmod(dataFolder, 0o700);
     const home = await homeKey(dataFolder);
-    const own = randomBytes(6).toString("hex");
+    const processKey = randomBytes(6).toString("hex");
     await withOpenFolder(dataFolder, async (folder) => {
       await removeDeadSockets(folder);
-      await listenAt(folder, socketOf(own));
+      await listenAt(folder, socketOf(processKey));
     });
-    atExit(() => rmSync(join(dataFolder, socketOf(own)), { force: true }));
+    atExit(() => rmSync(join(dataFolder, socketOf(processKey)), { force: true }));
     return {
-      name: `${home}-${own}`,
+      name: `${home}-${processKey}`,
       async stateOf(name) {
         const [host, key] = name.split("-");
         if (host !== home || key === undefined || !/^[0-9a-f]{12}$/.test(key)) return "unknown";
-        if (key === own) return "alive";
+        if (key === processKey) return "alive";
         return withOpenFolder(dataFolder, async (folder) => {
           return (await isListening(folder, socketOf(key))) ? "alive" : "dead";
         }).catch(() => "unknown" as const);

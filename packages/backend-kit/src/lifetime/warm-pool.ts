@@ -6,7 +6,7 @@ export interface Prepared {
   close(): Promise<void>;
 }
 
-export interface WarmPoolOptions<Shape, Kept extends Prepared> {
+export interface WarmPoolOptions<Shape, Item extends Prepared> {
   /** The maximum that waits, of all shapes. 0: none is created. */
   readonly size: number;
   /** Milliseconds after which an unused one is closed. Default a quarter of an hour. */
@@ -17,16 +17,16 @@ export interface WarmPoolOptions<Shape, Kept extends Prepared> {
    */
   readonly delayMs?: number;
   /** Creates one that any opening of this shape may take. */
-  make(shape: Shape, signal: AbortSignal): Promise<Kept>;
+  make(shape: Shape, signal: AbortSignal): Promise<Item>;
   /** Called with an error of creating, using or closing one. It is tried again after the next opening. */
   onFault(error: unknown): void;
 }
 
 const creationTimeoutMs = 60_000;
 
-interface Waiting<Kept> {
+interface Waiting<Item> {
   readonly key: string;
-  readonly kept: Kept;
+  readonly prepared: Item;
   readonly expiry: NodeJS.Timeout;
 }
 
@@ -34,26 +34,26 @@ interface Waiting<Kept> {
  * Creates sandboxes in advance: as many of each shape as the last `size` openings used. What was taken
  * never comes back. One is created at a time, so that openings in progress lose little to it.
  */
-export class WarmPool<Shape, Kept extends Prepared> {
-  readonly #options: WarmPoolOptions<Shape, Kept>;
+export class WarmPool<Shape, Item extends Prepared> {
+  readonly #options: WarmPoolOptions<Shape, Item>;
   /** The shapes of the last openings, oldest first. */
   #wanted: { readonly key: string; readonly shape: Shape }[] = [];
-  #waiting: Waiting<Kept>[] = [];
+  #waiting: Waiting<Item>[] = [];
   #timer: NodeJS.Timeout | undefined;
   #filling: Promise<void> | undefined;
   readonly #closing = new AbortController();
 
-  constructor(options: WarmPoolOptions<Shape, Kept>) {
+  constructor(options: WarmPoolOptions<Shape, Item>) {
     this.#options = options;
   }
 
   /** Takes one that fits such an opening; undefined if there is none. */
-  take(shape: Shape): Kept | undefined {
+  take(shape: Shape): Item | undefined {
     const key = keyOf(shape);
-    for (const lost of this.#waiting.filter(({ kept }) => !kept.isUsable)) void this.#drop(lost);
-    const found = this.#waiting.find((one) => one.key === key);
-    if (found !== undefined) this.#remove(found);
-    return found?.kept;
+    for (const lost of this.#waiting.filter(({ prepared }) => !prepared.isUsable)) void this.#drop(lost);
+    const fitting = this.#waiting.find((waiting) => waiting.key === key);
+    if (fitting !== undefined) this.#remove(fitting);
+    return fitting?.prepared;
   }
 
   /**
@@ -63,12 +63,12 @@ export class WarmPool<Shape, Kept extends Prepared> {
    */
   async using<Result>(
     shape: Shape,
-    use: (kept: Kept) => Promise<Result>,
+    use: (prepared: Item) => Promise<Result>,
     signal: AbortSignal,
   ): Promise<Result | undefined> {
-    const kept = this.take(shape);
+    const prepared = this.take(shape);
     try {
-      return kept === undefined ? undefined : await use(kept);
+      return prepared === undefined ? undefined : await use(prepared);
     } catch (error) {
       signal.throwIfAborted();
       this.#options.onFault(error);
@@ -91,7 +91,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
     this.#closing.abort();
     clearTimeout(this.#timer);
     await this.#filling;
-    await Promise.all([...this.#waiting].map((one) => this.#drop(one)));
+    await Promise.all([...this.#waiting].map((waiting) => this.#drop(waiting)));
   }
 
   #refill(): void {
@@ -101,7 +101,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
   }
 
   async #fill(): Promise<void> {
-    for (const one of this.#beyondWanted()) void this.#drop(one);
+    for (const surplus of this.#beyondWanted()) void this.#drop(surplus);
     const closing = this.#closing.signal;
     for (let next = this.#missing(); next !== undefined && !closing.aborted; next = this.#missing()) {
       const { key, shape } = next;
@@ -110,7 +110,7 @@ export class WarmPool<Shape, Kept extends Prepared> {
         this.#add(key, await this.#options.make(shape, signal));
       } catch (error) {
         if (closing.aborted) return;
-        this.#wanted = this.#wanted.filter((one) => one.key !== key);
+        this.#wanted = this.#wanted.filter((wanted) => wanted.key !== key);
         this.#options.onFault(error);
       }
     }
@@ -121,32 +121,32 @@ export class WarmPool<Shape, Kept extends Prepared> {
     return this.#wanted.find(({ key }) => count(this.#waiting, key) < count(this.#wanted, key));
   }
 
-  #beyondWanted(): readonly Waiting<Kept>[] {
+  #beyondWanted(): readonly Waiting<Item>[] {
     return this.#waiting.filter(
       ({ key }, at) => count(this.#waiting.slice(0, at), key) >= count(this.#wanted, key),
     );
   }
 
-  #add(key: string, kept: Kept): void {
+  #add(key: string, prepared: Item): void {
     const expire = () => {
-      this.#wanted = this.#wanted.filter((one) => one.key !== key);
+      this.#wanted = this.#wanted.filter((wanted) => wanted.key !== key);
       void this.#drop(added);
     };
-    const added = { key, kept, expiry: setTimeout(expire, this.#options.idleMs ?? 15 * 60_000).unref() };
+    const added = { key, prepared, expiry: setTimeout(expire, this.#options.idleMs ?? 15 * 60_000).unref() };
     this.#waiting.push(added);
     // It was needed when it was begun.
-    for (const one of this.#beyondWanted()) void this.#drop(one);
+    for (const surplus of this.#beyondWanted()) void this.#drop(surplus);
   }
 
-  #remove(one: Waiting<Kept>): void {
-    clearTimeout(one.expiry);
-    this.#waiting = this.#waiting.filter((other) => other !== one);
+  #remove(waiting: Waiting<Item>): void {
+    clearTimeout(waiting.expiry);
+    this.#waiting = this.#waiting.filter((other) => other !== waiting);
   }
 
-  async #drop(one: Waiting<Kept>): Promise<void> {
-    this.#remove(one);
+  async #drop(waiting: Waiting<Item>): Promise<void> {
+    this.#remove(waiting);
     try {
-      await one.kept.close();
+      await waiting.prepared.close();
     } catch (error) {
       this.#options.onFault(error);
     }
@@ -156,5 +156,5 @@ export class WarmPool<Shape, Kept extends Prepared> {
 const keyOf = (shape: unknown) => JSON.stringify(shape);
 
 function count(all: readonly { readonly key: string }[], key: string): number {
-  return all.filter((one) => one.key === key).length;
+  return all.filter((entry) => entry.key === key).length;
 }
