@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Principal } from "../../tenants/caller.js";
-import type { OperatorAccess } from "../server-context.js";
+import type { OperatorAccess } from "./operator-access.js";
 
 /**
  * Names the token whose owner makes a page's token: with it, its pages lose their access too. Null for an operator without a
