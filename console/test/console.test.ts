@@ -257,15 +257,12 @@ describe("a token of a user's page", () => {
 describe("runs", () => {
   it("appear by themselves, with their outcome and their boundary", async (context) => {
     const { page, complaints } = await signedIn(context);
-    await server.client.run(demo(["say Done."], { sandboxPermission: boundary, sessionId: "of-a-good-run" }))
-      .result;
-    const row = page.getByRole("listitem").filter({ hasText: "of-a-good-run" });
+    await server.client.run(demo(["say Done."], { sandboxPermission: boundary, runId: "good-run" })).result;
+    const row = page.getByRole("listitem").filter({ hasText: "good-run" });
     await row.getByText("Completed").waitFor();
     await row.getByText("Confined").waitFor();
-    await server.client
-      .run(demo(["fail no luck"], { sessionId: "of-a-failed-run" }))
-      .result.catch(() => undefined);
-    const failed = page.getByRole("listitem").filter({ hasText: "of-a-failed-run" });
+    await server.client.run(demo(["fail no luck"], { runId: "no-luck-run" })).result.catch(() => undefined);
+    const failed = page.getByRole("listitem").filter({ hasText: "no-luck-run" });
     await failed.getByText("No boundary").waitFor();
     await page.getByRole("radio", { name: "Failed" }).click();
     await failed.getByText("Failed", { exact: true }).waitFor();

@@ -15,5 +15,10 @@ export function buildPage(): void {
   });
   const newest = Math.max(...sources.map((path) => changedAt(`${root}/${path}`)));
   if (changedAt(`${pageFolder}/index.html`) > newest) return;
-  execFileSync("npx", ["vite", "build", "--logLevel", "error"], { cwd: root, stdio: "inherit" });
+  execFileSync("npx", ["vite", "build", "--logLevel", "error"], {
+    cwd: root,
+    stdio: "inherit",
+    // Vitest sets another one, for which React would be its development build.
+    env: { ...process.env, NODE_ENV: "production" },
+  });
 }
