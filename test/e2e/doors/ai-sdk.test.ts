@@ -172,6 +172,35 @@ describe("a chat of the AI SDK", () => {
   });
 });
 
+describe("a page with a token of its own", () => {
+  it("chats in its session with the token's request, and in no other", async () => {
+    const book = { name: "book", kind: "client", inputSchema: { type: "object" } };
+    const id = randomUUID();
+    const request = { harness: "demo", permissions: { default: "allow" }, customTools: [book] };
+    const body = { sessionId: id, may: ["read", "answer", "run"], request };
+    const made = await server.post("/tokens", body, { authorization: `Bearer ${token}` });
+    const { token: as } = await bodyOf<{ readonly token: string }>(made);
+    const { chat, last } = newChat({
+      id,
+      as,
+      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
+      onToolCall: ({ toolCall: { toolName: tool, toolCallId } }) =>
+        void chat.addToolOutput({ tool, toolCallId, output: { booked: true } }),
+    });
+    await chat.sendMessage(script("say one", "call book {}", "say two"));
+    await expect
+      .poll(last)
+      .toEqual(["text: one", 'tool-book: output-available {"booked":true}', "text: two"]);
+    await expect.poll(() => chat.status).toBe("ready");
+    const { chat: other } = newChat({ as });
+    await other.sendMessage(script("say one"));
+    expect(other.status).toBe("error");
+    const { chat: greedy } = newChat({ id, as });
+    await greedy.sendMessage(script("say one"), { body: { ambit: { harness: "gemini" } } });
+    expect(greedy.error?.message).toContain("may only be sent by a platform");
+  });
+});
+
 describe("the program of docs/doors/ai-sdk.md", () => {
   const file = "examples/door-ai-sdk/main.ts";
 
