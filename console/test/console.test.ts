@@ -247,10 +247,14 @@ describe("a token of a user's page", () => {
     const { token } = JSON.parse(await (await post("/tokens", asked, operator)).text());
     expect((await post("/console/links", {}, { authorization: `Bearer ${token}` })).status).toBe(403);
     expect((await post("/console/session", { token })).status).toBe(401);
-    expect((await post("/tokens", asked, await signedSession({ code: await codeOf("answerer") }))).status).toBe(403);
+    expect(
+      (await post("/tokens", asked, await signedSession({ code: await codeOf("answerer") }))).status,
+    ).toBe(403);
     // The controls.
     expect((await post("/console/links", {}, operator)).status).toBe(200);
-    expect((await post("/tokens", asked, await signedSession({ code: await codeOf("operator") }))).status).toBe(200);
+    expect(
+      (await post("/tokens", asked, await signedSession({ code: await codeOf("operator") }))).status,
+    ).toBe(200);
   });
 });
 

@@ -147,7 +147,10 @@ describe("loadSettings", () => {
     ['{"tokens":[{"project":"one"}]}', "tokens[0].token is required: a string"],
     ['{"tokens":[{"token":"x","project":"one"}]}', "`ambit token` makes both"],
     ['{"require":{"network":"on"}}', 'require.network must be one of "allowlist", "off"'],
-    ['{"server":{"xyz":1}}', "server.xyz is not a known setting: known are host, auth, port, console, allowedHosts"],
+    [
+      '{"server":{"xyz":1}}',
+      "server.xyz is not a known setting: known are host, auth, port, console, allowedHosts",
+    ],
     ['{"permissions":{"deny":["Bash(rm *)"]}}', "Name(prefix:*)"],
     [
       '{"permissions":{"deny":["Bash","mcp__*"]}}',
