@@ -56,6 +56,7 @@ export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: bo
         sessionCapabilities: { close: {}, resume: {} },
       },
       authMethods: [],
+      _meta: { steering: { supported: true } },
     }))
     .onRequest("session/new", async ({ params }) => {
       requireAbsolute(params.cwd);
@@ -106,8 +107,23 @@ export function demoAgent(store: SessionStore, lifetime: Lifetime, asksFirst: bo
           void send().catch((error: unknown) => process.stderr.write(`${failureText(error)}\n`));
       }
     })
+    .onRequest("_session/steering", steering, ({ params: { sessionId, prompt } }) => {
+      const session = sessionOf(sessionId);
+      if (session.running === undefined) return { outcome: "promptRequired", reason: "noRunningTurn" };
+      session.steer(promptText(prompt));
+      return { outcome: "injected" };
+    })
     .onNotification("session/cancel", ({ params }) => sessions.get(params.sessionId)?.cancel());
 }
+
+/** A message of the user for the turn that runs, as agents agree on it beside ACP. */
+const steering = {
+  parse: (params: unknown): Pick<acp.PromptRequest, "sessionId" | "prompt"> => {
+    const { sessionId, prompt } = Object(params);
+    if (typeof sessionId === "string" && Array.isArray(prompt)) return { sessionId, prompt };
+    throw acp.RequestError.invalidParams(undefined, "sessionId and prompt are needed");
+  },
+};
 
 async function promptResponse(turn: DemoTurn, lifetime: Lifetime): Promise<acp.PromptResponse> {
   const text = promptText(turn.prompt);
@@ -117,11 +133,14 @@ async function promptResponse(turn: DemoTurn, lifetime: Lifetime): Promise<acp.P
     await awaitTools(turn);
     const script = scriptOf(text, turn.session);
     if (script.length === 0) await turn.say(greeting);
-    for (const [index, step] of script.entries()) {
+    for (let steps = script; steps.length > 0; ) {
+      const [step, ...following] = steps;
       turn.signal.throwIfAborted();
-      turn.session.unfinished = script.slice(index);
-      await perform(step, turn, lifetime);
+      turn.session.unfinished = steps;
+      if (step !== undefined) await perform(step, turn, lifetime);
       if (turn.stopReason !== undefined) break;
+      // What the user says meanwhile comes next.
+      steps = [...turn.session.steered.splice(0).flatMap(parseScript), ...following];
     }
     if (!turn.signal.aborted) turn.session.unfinished = [];
   } catch (error) {

@@ -16,6 +16,9 @@ export class DemoSession {
   unfinished: readonly Step[] = [];
   /** Aborts the running turn; `undefined` between turns. */
   running: AbortController | undefined;
+  /** Messages of the user that came while the turn ran: the next steps. */
+  readonly steered: string[] = [];
+  readonly #steeringWaiters = new Set<() => void>();
   /** Failed MCP servers are reported once, in the first turn. */
   surveyed = false;
 
@@ -24,6 +27,17 @@ export class DemoSession {
     this.cwd = cwd;
     this.history = history;
     this.tools = new SessionTools(servers);
+  }
+
+  steer(text: string): void {
+    this.steered.push(text);
+    for (const resolve of this.#steeringWaiters) resolve();
+    this.#steeringWaiters.clear();
+  }
+
+  /** Resolves at the next message of the user. */
+  nextSteered(): Promise<void> {
+    return new Promise((resolve) => this.#steeringWaiters.add(resolve));
   }
 
   cancel(): void {

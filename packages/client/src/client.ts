@@ -151,6 +151,23 @@ export class AmbitClient {
     return await this.#post(at("runs", runId, "cancel"), options);
   }
 
+  /**
+   * Hands the agent of a run a message in the middle of its turn. Rejects where the agent can't take one then: send a run with
+   * `whenBusy` instead.
+   */
+  async sendMessage(
+    runId: string,
+    content: Schema<"RunMessage">["content"],
+    options: CallOptions = {},
+  ): Promise<Schema<"ForwardedResponse">> {
+    return await this.#http.json(`${at("runs", runId)}/messages`, {
+      method: "POST",
+      body: { content },
+      query: this.#project,
+      ...options,
+    });
+  }
+
   async interactions(page: Page & InteractionFilter = {}): Promise<Schema<"InteractionsResponse">> {
     return await this.#list("/interactions", page);
   }

@@ -512,6 +512,11 @@ export interface components {
             sessionId: string;
             projectId?: string | null;
         };
+        /** RunMessage */
+        RunMessage: {
+            /** @description Text, or a list of blocks that the agent takes in a prompt. */
+            content: string | components["schemas"]["ContentBlock"][];
+        };
         /** TokenRequest */
         TokenRequest: {
             /** @description The session, which needn't exist yet. */

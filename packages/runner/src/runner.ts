@@ -12,6 +12,7 @@ import {
   SnapshotFailed,
 } from "@ambit/core";
 import {
+  type ContentBlock,
   type Failure,
   type Issue,
   idOfRun,
@@ -195,6 +196,14 @@ export class Runner {
     const deep = pathBeyondDepth(body);
     if (deep !== undefined) throw new RequestInvalid([tooDeep(deep)]);
     this.#run(key).answer(interactionId, body);
+  }
+
+  /**
+   * A message of the user for a run's agent in its turn.
+   * @throws NotFound for a run that isn't this runner's; RequestInvalid where the agent can't take it now
+   */
+  steer(key: string, content: readonly ContentBlock[]): Promise<void> {
+    return this.#run(key).steer(content);
   }
 
   /** From now on, answers are kept beyond this process. */

@@ -101,6 +101,7 @@ test("a run knows fewer than ten others, and a test replaces one by registering 
     agentIsIdle: true,
     serve: () => {},
     prompt: async () => ({ how: "completed", stopReason: "replaced" }),
+    steer: async () => {},
     emitEnd: (end) => void ends.push(end),
   };
   one.register<Pick<AgentTurn, keyof AgentTurn>>(AgentTurn, { useValue: turn });

@@ -1,5 +1,6 @@
 import {
   actorDescriptionSchema,
+  contentBlockSchema,
   failedResultSchema,
   jsonObjectSchema,
   outputFileSchema,
@@ -26,6 +27,13 @@ export const outputFilesResponseSchema = z.strictObject({
   ),
 });
 export type OutputFilesResponse = z.infer<typeof outputFilesResponseSchema>;
+
+/** `POST /runs/{runId}/messages` */
+export const runMessageSchema = z.strictObject({
+  content: z
+    .union([z.string().min(1), z.array(contentBlockSchema).min(1)])
+    .meta({ description: "Text, or a list of blocks that the agent takes in a prompt." }),
+});
 
 /** `GET /plugins`: every actor's claims, and the findings of its probe on this host, with their time. */
 export const pluginsResponseSchema = z.strictObject({ actors: z.array(actorDescriptionSchema) });

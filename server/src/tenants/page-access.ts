@@ -11,6 +11,7 @@ export const pageNeeds: ReadonlyMap<string, PageNeed> = new Map([
   ["run", "run"],
   ["stream", "run"],
   ["cancel", "run"],
+  ["sendMessage", "run"],
   ["answer", "answer"],
   ["interactions", "read"],
   ["runs", "read"],

@@ -142,6 +142,7 @@ const isSent: ReadonlySet<string> = new Set([
   "RunRequest",
   "KillRequest",
   "TokenRequest",
+  "RunMessage",
   "CancelTurnRequest",
   "InteractionAnswer",
   "Message",

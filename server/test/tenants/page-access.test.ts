@@ -16,6 +16,7 @@ const open: Readonly<Record<string, PageRight>> = {
   "POST /run": "run",
   "POST /stream": "run",
   "POST /runs/{runId}/cancel": "run",
+  "POST /runs/{runId}/messages": "run",
   "POST /runs/{runId}/interactions/{interactionId}": "answer",
   "GET /interactions": "read",
   "GET /runs": "read",

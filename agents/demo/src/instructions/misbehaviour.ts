@@ -17,9 +17,9 @@ export function crash(instruction: InstructionOf<"crash">): never {
   process.exit(1);
 }
 
-/** Never answers, until the turn is cancelled. */
+/** Never answers, until the turn is cancelled, or its user sends a message. */
 export async function hang(turn: DemoTurn): Promise<void> {
-  await turn.orAbort(new Promise<never>(() => {}));
+  await turn.orAbort(turn.session.nextSteered());
 }
 
 /** Never answers, and can be stopped only by SIGKILL. */

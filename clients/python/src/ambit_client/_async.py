@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time as clock
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeVar
@@ -453,6 +453,11 @@ class AsyncClient:
     async def cancel_run(self, run_id: str) -> models.EndedResponse:
         """Ends a running or queued run."""
         return await self._http.post(models.EndedResponse, f"{_path('runs', run_id)}/cancel")
+
+    async def send_message(self, run_id: str, content: str | Sequence[Mapping[str, Any]]) -> models.ForwardedResponse:
+        """Hands the agent of a run a message in the middle of its turn, if it takes one then."""
+        body = {"content": content if isinstance(content, str) else [dict(block) for block in content]}
+        return await self._http.post(models.ForwardedResponse, f"{_path('runs', run_id)}/messages", body)
 
     async def interactions(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time as clock
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
@@ -451,6 +451,11 @@ class Client:
     def cancel_run(self, run_id: str) -> models.EndedResponse:
         """Ends a running or queued run."""
         return self._http.post(models.EndedResponse, f"{_path('runs', run_id)}/cancel")
+
+    def send_message(self, run_id: str, content: str | Sequence[Mapping[str, Any]]) -> models.ForwardedResponse:
+        """Hands the agent of a run a message in the middle of its turn, if it takes one then."""
+        body = {"content": content if isinstance(content, str) else [dict(block) for block in content]}
+        return self._http.post(models.ForwardedResponse, f"{_path('runs', run_id)}/messages", body)
 
     def interactions(
         self,

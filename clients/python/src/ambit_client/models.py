@@ -1279,6 +1279,13 @@ class KillRequest(BaseModel):
     project_id: Annotated[str | None, Field(alias='projectId')] = None
 
 
+class RunMessageContent(RootModel[str]):
+    root: Annotated[str, Field(min_length=1)]
+    """
+    Text, or a list of blocks that the agent takes in a prompt.
+    """
+
+
 class TokenRequest(BaseModel):
     model_config = ConfigDict(
         extra='forbid',
@@ -3536,6 +3543,24 @@ class RunRequestEnvironment(BaseModel):
     prepare_only: Annotated[bool | None, Field(alias='prepareOnly')] = None
     """
     True: the run prepares the environment, or finds it prepared, and ends without an agent. Default: false.
+    """
+
+
+class RunMessageContent1(RootModel[list[ContentBlock]]):
+    root: Annotated[list[ContentBlock], Field(min_length=1)]
+    """
+    Text, or a list of blocks that the agent takes in a prompt.
+    """
+
+
+class RunMessage(BaseModel):
+    model_config = ConfigDict(
+        extra='forbid',
+        populate_by_name=True,
+    )
+    content: RunMessageContent | RunMessageContent1
+    """
+    Text, or a list of blocks that the agent takes in a prompt.
     """
 
 

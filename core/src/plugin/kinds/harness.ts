@@ -160,6 +160,12 @@ export interface Agent {
    * agent presents as a successful end of its turn. One turn at a time.
    */
   prompt(turn: Turn): AgentEvents;
+  /**
+   * Hands a message of the user to the agent while it is in a turn. False if it took none, since its turn has just ended.
+   * Default: it takes none before its turn has ended.
+   * @throws HarnessFailed for content that the agent can't take
+   */
+  steer?(content: readonly ContentBlock[], signal: AbortSignal): Promise<boolean>;
   /** Whether it can take no further turn: it has exited, was killed, or was closed. */
   ended(): boolean;
   /** Whether its program was replaced since it started: its session's next run gets a new one. Default: false. */

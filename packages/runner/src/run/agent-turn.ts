@@ -9,6 +9,7 @@ import {
   ofOffer,
   outsideOffers,
   PluginBrokeContract,
+  RequestInvalid,
   toAmbitError,
 } from "@ambit/core";
 import { type AgentEvent, type ContentBlock, isAbout, type Usage } from "@ambit/core/contract";
@@ -32,6 +33,10 @@ import type { StartedAgent } from "../session/started-agent.js";
 import { type PlannedRun, tokens } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
 
+/** Milliseconds in which an agent says whether it has taken a message. */
+const steeringMs = 30_000;
+const steeringFix = 'begin another run of the session with `whenBusy: "queue"` or `"interrupt"`';
+
 type PassedEvent = Exclude<AgentEvent, { type: "done" }>;
 
 /** Step 6: the agent's turn and its events. */
@@ -51,6 +56,8 @@ export class AgentTurn {
 
   /** The agent's own figures, held back because those of the model's provider take precedence. */
   #usage: Usage | undefined;
+  /** The agent while it is in this run's turn. */
+  #prompted: Agent | undefined;
   /** Whether the agent got this run's prompt and hasn't ended its turn. */
   #hasOpenTurn = false;
 
@@ -92,6 +99,29 @@ export class AgentTurn {
     }
   }
 
+  /**
+   * Hands a message of the user to the agent in its turn, and shows it as an event.
+   * @throws RequestInvalid where the agent can't take it, or isn't in its turn
+   */
+  async steer(content: readonly ContentBlock[]): Promise<void> {
+    const agent = this.#prompted;
+    const harness = this.planned.plan.harness.actor;
+    const refused = (why: string) =>
+      new RequestInvalid([{ path: "runId", message: `${why}: ${steeringFix}` }]);
+    if (agent === undefined || this.scope.signal.aborted) throw refused("its agent isn't in its turn now");
+    if (this.pause.isPaused) throw refused("it waits for an answer of its user");
+    const { steer } = agent;
+    if (steer === undefined) throw refused(`'${harness.id}' takes no message before its turn has ended`);
+    const signal = AbortSignal.any([this.scope.signal, AbortSignal.timeout(steeringMs)]);
+    const text = content.flatMap((block) => block.text ?? []).join("\n");
+    // Before what the agent says to it.
+    this.events.emit({ type: "data", name: "user_message", data: { text } });
+    const isTaken = await unlessAborted(signal, () =>
+      inOffer(harness, () => steer.call(agent, content, signal)),
+    );
+    if (!isTaken) throw refused("its agent's turn has just ended");
+  }
+
   /** Some agents fail where their model stops at the limit of its answer's length: the turn ended with it. */
   async #untilLimit(agent: Agent, prompt: readonly ContentBlock[]): Promise<string | undefined> {
     try {
@@ -113,6 +143,7 @@ export class AgentTurn {
     using ended = new LinkedAbort(scope.signal, pause.effect);
     deadlines.prompted();
     this.#hasOpenTurn = true;
+    this.#prompted = agent;
     let done = false;
     let stopReason: string | undefined;
     try {
@@ -145,6 +176,8 @@ export class AgentTurn {
       this.#settleEnded();
     } catch (thrown) {
       throw asPluginError(who, thrown);
+    } finally {
+      this.#prompted = undefined;
     }
     this.#hasOpenTurn = !done && !pause.isPaused;
     scope.signal.throwIfAborted();

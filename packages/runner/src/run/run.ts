@@ -9,6 +9,7 @@ import {
 } from "@ambit/core";
 import {
   type AgentEvent,
+  type ContentBlock,
   onDisconnectOf,
   type RunRequest,
   type RunResult,
@@ -150,6 +151,11 @@ export class Run {
   /** A live answer to what the run asks its user. @throws NotFound, RequestInvalid */
   answer(interactionId: string, body: unknown): void {
     this.calls.answer(interactionId, body);
+  }
+
+  /** A message of the user for the agent in its turn. @throws RequestInvalid where the agent can't take it now */
+  steer(content: readonly ContentBlock[]): Promise<void> {
+    return this.turn.steer(content);
   }
 
   /**

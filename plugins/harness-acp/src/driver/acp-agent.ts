@@ -1,6 +1,7 @@
 import {
   type Agent,
   type AgentEvents,
+  type ContentBlock,
   type Evidence,
   type HarnessCapabilities,
   HarnessFailed,
@@ -12,7 +13,8 @@ import type { Profile } from "../profiles/profile.js";
 import type { DriverLimits } from "./limits.js";
 import { ActiveTurn } from "./turn/active-turn.js";
 import { LateMessages } from "./turn/late-messages.js";
-import type { PromptAbilities } from "./turn/prompt-content.js";
+import { type PromptAbilities, promptContent } from "./turn/prompt-content.js";
+import { readSteering, steeringMethod } from "./wire/answers.js";
 import type { AcpConnection } from "./wire/connection.js";
 import { settledWithin } from "./wire/failures.js";
 
@@ -30,6 +32,8 @@ export interface AcpAgentOptions {
   readonly abilities: PromptAbilities;
   /** Whether it wants `session/close` at the end of its session, if it is given time to exit. */
   readonly closesSessions: boolean;
+  /** Whether it takes a message of the user in mid-turn. */
+  readonly takesSteering: boolean;
   readonly model: string | undefined;
   /** Those that it lists; may be empty. */
   readonly models: readonly string[];
@@ -49,6 +53,7 @@ export class AcpAgent implements Agent {
   readonly evidence: Evidence;
   readonly model?: string;
   readonly models: readonly string[];
+  readonly steer?: NonNullable<Agent["steer"]>;
   readonly #options: AcpAgentOptions;
   readonly #late: LateMessages;
   #costBefore = 0;
@@ -69,6 +74,7 @@ export class AcpAgent implements Agent {
     const { title, quirks } = profile;
     this.#late = new LateMessages({ title, connection, staysInOrder: quirks.staysInOrder, limits });
     if (options.model !== undefined) this.model = options.model;
+    if (options.takesSteering) this.steer = (content, signal) => this.#steer(content, signal);
     void options.process.exit.then(() => {
       this.#exited = true;
     });
@@ -105,6 +111,20 @@ export class AcpAgent implements Agent {
       late.abort();
     }
     await closeAgent(this.#options, gracefully);
+  }
+
+  async #steer(content: readonly ContentBlock[], signal: AbortSignal): Promise<boolean> {
+    const { profile, connection, abilities } = this.#options;
+    const { title } = profile;
+    if (!this.#running) return false;
+    const prompt = promptContent(content, abilities, title);
+    // Otherwise an agent whose turn has just ended would begin another one by itself.
+    const _meta = { steering: { idleBehavior: "promptRequired" } };
+    const params = { sessionId: this.conversation, prompt, _meta };
+    return readSteering(
+      await connection.request(steeringMethod, params, "a message in its turn", signal),
+      title,
+    );
   }
 
   #begin(turn: Turn): ActiveTurn {

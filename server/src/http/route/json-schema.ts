@@ -40,6 +40,7 @@ import {
   pluginsResponseSchema,
   readyResponseSchema,
   responseRecordSchema,
+  runMessageSchema,
   snapshotsResponseSchema,
   subscriptionStatusSchema,
   tokenRequestSchema,
@@ -50,6 +51,7 @@ import {
 const sentSchemas = (request: RunRequestSchema) => ({
   RunRequest: request,
   KillRequest: killRequestSchema,
+  RunMessage: runMessageSchema,
   TokenRequest: tokenRequestSchema,
   CancelTurnRequest: cancelTurnRequestSchema,
   InteractionAnswer: interactionAnswerSchema,

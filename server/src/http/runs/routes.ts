@@ -43,6 +43,7 @@ import {
   handleCancel,
   handleDelete,
   handleEvents,
+  handleMessage,
   handleRunInfo,
   handleRuns,
   handleSessionRun,
@@ -214,6 +215,24 @@ export const storedRoutes: readonly HttpRoute[] = [
       responses: { 200: jsonResponse("The run is ending.", "EndedResponse"), ...failed(400, 404, 503) },
     },
     handle: withRuns(handleCancel),
+  },
+  {
+    method: "POST",
+    path: "/runs/{runId}/messages",
+    query: [runsProject],
+    operation: {
+      operationId: "sendMessage",
+      tag: "Runs",
+      summary: "Hands the agent a message in the middle of its turn",
+      description:
+        "For agents that take one then: Claude Code, Codex, and others that announce it over ACP. It is an event `data` named `user_message` of the run. Where the agent can't take it, nothing is sent: `whenBusy` of another run waits for the turn's end, or interrupts it.",
+      requestBody: body("RunMessage", true),
+      responses: {
+        200: jsonResponse("The agent has taken it into its turn.", "ForwardedResponse"),
+        ...failed(400, 404, 408, 409, 413, 502, 503),
+      },
+    },
+    handle: withRuns(handleMessage),
   },
   {
     method: "POST",

@@ -1,4 +1,5 @@
-import { idOfRun, NotFound, RequestInvalid } from "@ambit/core";
+import { idOfRun, NotFound, RequestInvalid, SessionElsewhere } from "@ambit/core";
+import { validBody } from "@ambit/core/plugin";
 import type { RunInfo, RunsResponse } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import { callerOf } from "../../tenants/caller.js";
@@ -8,7 +9,7 @@ import { responseFormat } from "../response/response-format.js";
 import { sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
 import { countOf } from "../route/query.js";
-import type { EndedResponse } from "../route-schemas.js";
+import { type EndedResponse, type ForwardedResponse, runMessageSchema } from "../route-schemas.js";
 import { lastRun, noRun, visibleRun } from "./find-run.js";
 import {
   afterRecord,
@@ -140,4 +141,28 @@ export async function handleCancel(route: StoredRoute): Promise<Response> {
   const { runs } = route.server;
   await runs.asking(() => runs.cancel(key));
   return json(200, { ok: true, ended: true } satisfies EndedResponse);
+}
+
+/** Bytes of a message. */
+const messageLimit = 1_048_576;
+
+/** `POST /runs/:runId/messages`, on the replica that has the run. */
+export async function handleMessage(route: StoredRoute): Promise<Response> {
+  const { context, server, exchange } = route;
+  const run = await visibleRun(route, route.path("runId"));
+  const { content } = validBody(runMessageSchema, await context.bodies.json(exchange.incoming, messageLimit));
+  if (!context.runner.has(run.id)) {
+    const { session, project } = run;
+    const { runs } = server;
+    const elsewhere =
+      session === undefined || run.state !== "running"
+        ? undefined
+        : await runs.asking(() => runs.sessions.addressOf(session, project));
+    if (session !== undefined && elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
+    const message = `names a run that is ${run.state}, and not in its turn here: send the message as another run of its session`;
+    throw new RequestInvalid([{ path: "runId", message }]);
+  }
+  const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  await context.runner.steer(run.id, blocks);
+  return json(200, { ok: true } satisfies ForwardedResponse);
 }

@@ -29,6 +29,11 @@ function isAnnounced(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;
 }
 
+/** Whether it takes a message of the user in mid-turn. */
+export function takesSteering({ _meta }: AgentAbilities): boolean {
+  return _meta?.steering?.supported ?? false;
+}
+
 /** What `initialize` reported, completed by the profile. */
 export function harnessCapabilities(abilities: AgentAbilities, profile: Profile): HarnessCapabilities {
   const prompt = promptAbilities(abilities);

@@ -7,7 +7,13 @@ import { effortOption, modelOf, modelsOffered, readNewSession } from "../wire/an
 import type { AcpConnection } from "../wire/connection.js";
 import { toolsListed } from "./await-tools.js";
 import type { BegunAgent } from "./begin-agent.js";
-import { closesSessions, harnessCapabilities, promptAbilities, restoreMethod } from "./capabilities.js";
+import {
+  closesSessions,
+  harnessCapabilities,
+  promptAbilities,
+  restoreMethod,
+  takesSteering,
+} from "./capabilities.js";
 import type { AgentLaunchPlan } from "./launch-plan.js";
 import { restoreConversation } from "./restore-conversation.js";
 
@@ -92,6 +98,7 @@ export async function openConversation(
     },
     abilities: promptAbilities(reported),
     closesSessions: closesSessions(reported),
+    takesSteering: takesSteering(reported),
     model: stated,
     models,
     servers: servers.map(({ name }) => name),

@@ -16,6 +16,9 @@ const flags = <Shape extends Record<string, typeof flag>>(shape: Shape) =>
     .nullish()
     .transform((value) => value ?? undefined);
 
+/** The extension of ACP by which agents take a message in mid-turn. They announce it in `initialize`. */
+export const steeringMethod = "_session/steering";
+
 /** `InitializeResponse` of ACP v1, the part that the driver uses. */
 const initializeSchema = z.looseObject({
   protocolVersion: z.literal(1),
@@ -31,6 +34,10 @@ const initializeSchema = z.looseObject({
       sessionCapabilities: z.looseObject({ resume: anything, close: anything }).nullish(),
     })
     .nullish(),
+  _meta: z
+    .looseObject({ steering: z.looseObject({ supported: flag }).nullish() })
+    .nullish()
+    .catch(undefined),
 });
 export type AgentAbilities = z.infer<typeof initializeSchema>;
 
@@ -62,6 +69,9 @@ const sessionSchema = z.looseObject({
 
 const newSessionSchema = sessionSchema.extend({ sessionId: z.string().min(1) });
 
+/** Of `_session/steering`. */
+const steeringSchema = z.looseObject({ outcome: z.string() });
+
 const promptSchema = z.looseObject({ stopReason: z.string().min(1) });
 
 /** The SDK passes responses on unchecked, so each is checked here. */
@@ -89,6 +99,11 @@ export function readRestoredSession(response: unknown, title: string) {
 
 export function readPrompt(response: unknown, title: string) {
   return read(promptSchema, response, "session/prompt", title);
+}
+
+/** Whether the agent took a message into its turn. */
+export function readSteering(response: unknown, title: string): boolean {
+  return read(steeringSchema, response, steeringMethod, title).outcome === "injected";
 }
 
 /** Every model that the agent lists; empty if it lists none. */
