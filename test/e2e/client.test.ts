@@ -230,12 +230,15 @@ describe("a connection that is cut", () => {
     const first = await serve({ AMBIT_PORT: "0" });
     const run = new AmbitClient({ url: first.url }).run(script("say hello", "sleep 1500", "say bye"));
     const events: AgentEvent[] = [];
+    const next = Promise.withResolvers<Server>();
     for await (const event of run) {
       events.push(event);
       if (event.type !== "message_start") continue;
       first.process.kill("SIGTERM");
-      void first.exit.then(() => serve({ AMBIT_PORT: new URL(first.url).port }));
+      next.resolve(first.exit.then(() => serve({ AMBIT_PORT: new URL(first.url).port })));
     }
     expect(await run.result).toMatchObject({ ok: true, output: "hello\nbye" });
+    // It is ended with the test only once it has started.
+    await next.promise;
   });
 });

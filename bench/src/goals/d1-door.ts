@@ -43,11 +43,11 @@ export const door: Goal = {
 
 /** Until the first line with this text. Reads the run to its end, so that it is finished before the next measurement. */
 async function untilFirst(caller: HttpCaller, path: string, body: string, word: string): Promise<number> {
-  const begun = performance.now();
+  const beganAtMs = performance.now();
   let first: number | undefined;
   let last = "";
   for await (const line of linesOf(await caller.open(path, body, "application/x-ndjson"))) {
-    if (line.includes(word)) first ??= performance.now() - begun;
+    if (line.includes(word)) first ??= performance.now() - beganAtMs;
     last = line;
   }
   if (first === undefined || !/"ok":true|"finishReason":"stop"/.test(last))

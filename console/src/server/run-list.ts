@@ -68,8 +68,8 @@ export class RunList {
       const newest = await this.#newest();
       // Those under way, which may be older than all of these.
       const { runs: running } = await client.runs({ ...this.#query, state: "running", limit: pageSize });
-      const begun = running.filter((run) => this.#runs.has(idOf(run)));
-      this.#publish([...newest, ...begun], newest.length === 0);
+      const listedRunning = running.filter((run) => this.#runs.has(idOf(run)));
+      this.#publish([...newest, ...listedRunning], newest.length === 0);
     } catch (error) {
       this.#fail(error);
     } finally {

@@ -32,7 +32,7 @@ export const sessionFetch: typeof fetch = async (input, init) => {
   return response;
 };
 
-/** Undefined: nobody is signed in. */
+/** Undefined while no one is signed in. */
 export async function currentSession(): Promise<Session | undefined> {
   const response = await sessionFetch(path);
   if (!response.ok) return undefined;

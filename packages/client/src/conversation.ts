@@ -27,7 +27,7 @@ export class Conversation {
   }
 
   /**
-   * Begins a run. Whoever wrote the request, its session is this one.
+   * Begins a run. Its session is this one, whatever the request says.
    *
    * @param runId of a new message's first run, or as `continuedRunId` names the next one. Default: a new message's.
    */

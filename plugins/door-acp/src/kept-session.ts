@@ -79,8 +79,8 @@ export class KeptSessions {
   async read(sessionId: string): Promise<KeptSession | undefined> {
     if (!idPattern.test(sessionId) || !sessionId.startsWith(this.#place.prefix)) return undefined;
     try {
-      const kept = keptSchema.parse(JSON.parse(await readFile(fileOf(this.#place, sessionId), "utf8")));
-      return kept.sessionId === sessionId && kept.folder === this.folder ? kept : undefined;
+      const stored = keptSchema.parse(JSON.parse(await readFile(fileOf(this.#place, sessionId), "utf8")));
+      return stored.sessionId === sessionId && stored.folder === this.folder ? stored : undefined;
     } catch (error) {
       if (codeOf(error) === "ENOENT" || error instanceof z.ZodError || error instanceof SyntaxError)
         return undefined;
@@ -91,11 +91,11 @@ export class KeptSessions {
   /** In place of what was kept of it before. @returns what is kept */
   async keep(session: KeptSession): Promise<KeptSession> {
     const turns = session.turns.slice(-maxTurns);
-    let kept = { ...session, turns, updatedAt: Date.now(), title: session.title ?? titleOf(turns) };
-    let text = JSON.stringify(kept);
-    while (text.length > maxLength && kept.turns.length > 0) {
-      kept = { ...kept, turns: kept.turns.slice(Math.max(1, kept.turns.length >> 2)) };
-      text = JSON.stringify(kept);
+    let shortened = { ...session, turns, updatedAt: Date.now(), title: session.title ?? titleOf(turns) };
+    let text = JSON.stringify(shortened);
+    while (text.length > maxLength && shortened.turns.length > 0) {
+      shortened = { ...shortened, turns: shortened.turns.slice(Math.max(1, shortened.turns.length >> 2)) };
+      text = JSON.stringify(shortened);
     }
     await mkdir(this.#place.folder, { recursive: true, mode: 0o700 });
     const file = fileOf(this.#place, session.sessionId);
@@ -103,7 +103,7 @@ export class KeptSessions {
     await writeFile(draft, text, { mode: 0o600 });
     await rename(draft, file);
     await this.#forgetOldest();
-    return kept;
+    return shortened;
   }
 
   /** The latest first. */
@@ -113,8 +113,8 @@ export class KeptSessions {
       throw error;
     });
     const ids = names.flatMap((name) => (name.endsWith(".json") ? [name.slice(0, -".json".length)] : []));
-    const kept = await Promise.all(ids.map((id) => this.read(id)));
-    return kept.filter((one) => one !== undefined).sort((one, other) => other.updatedAt - one.updatedAt);
+    const stored = await Promise.all(ids.map((id) => this.read(id)));
+    return stored.filter((one) => one !== undefined).sort((one, other) => other.updatedAt - one.updatedAt);
   }
 
   async #forgetOldest(): Promise<void> {

@@ -61,8 +61,8 @@ function parsed(words: readonly string[]) {
   try {
     return parseArgs({ args: [...words], options, strict: true, allowPositionals: false });
   } catch (error) {
-    const known = Object.keys(options).map((name) => `--${name}`);
-    const message = `${error instanceof Error ? error.message : String(error)}. The options are ${known.join(", ")}`;
+    const optionNames = Object.keys(options).map((name) => `--${name}`);
+    const message = `${error instanceof Error ? error.message : String(error)}. The options are ${optionNames.join(", ")}`;
     throw invalid("arguments", message);
   }
 }
@@ -73,16 +73,16 @@ function boundaryOf(
   { network, filesystem, memory, secrets, boundary }: Values,
   configured: Permission = {},
 ): Permission {
-  const given = boundary === undefined ? configured : permissionIn(boundary);
+  const boundaryPermission = boundary === undefined ? configured : permissionIn(boundary);
   const memoryMb = memory === undefined ? undefined : Number(memory);
   return {
-    ...given,
-    network: network === undefined ? (given.network ?? "off") : networkOf(network),
+    ...boundaryPermission,
+    network: network === undefined ? (boundaryPermission.network ?? "off") : networkOf(network),
     filesystem:
       modeOf("--filesystem", filesystem, ["workspace", "readonly"] as const) ??
-      given.filesystem ??
+      boundaryPermission.filesystem ??
       "workspace",
-    ...(memoryMb === undefined ? {} : { resources: { ...given.resources, memoryMb } }),
+    ...(memoryMb === undefined ? {} : { resources: { ...boundaryPermission.resources, memoryMb } }),
     ...(secrets === undefined
       ? {}
       : { secrets: modeOf("--secrets", secrets, ["hidden", "visible"] as const) }),
@@ -125,18 +125,18 @@ export function inFolder(
 ): RunRequest {
   const { sandboxPermission = {} } = request;
   const { filesystem } = sandboxPermission;
-  const given: Filesystem | undefined =
+  const workspaceFilesystem: Filesystem | undefined =
     filesystem === "workspace"
       ? { mode: filesystem }
       : typeof filesystem === "object"
         ? filesystem
         : undefined;
   // Nothing is written there.
-  if (given?.mode !== "workspace") return request;
+  if (workspaceFilesystem?.mode !== "workspace") return request;
   const guarded = {
-    ...given,
-    readable: [...new Set([...(given.readable ?? []), ...readable])],
-    denied: [...new Set([...(given.denied ?? []), ...denied])],
+    ...workspaceFilesystem,
+    readable: [...new Set([...(workspaceFilesystem.readable ?? []), ...readable])],
+    denied: [...new Set([...(workspaceFilesystem.denied ?? []), ...denied])],
   };
   return { ...request, sandboxPermission: { ...sandboxPermission, filesystem: guarded } };
 }

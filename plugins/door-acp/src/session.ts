@@ -231,7 +231,7 @@ export class AcpSession {
     } catch (error) {
       // The question is over: withdrawn, expired, or its run has ended.
       if (signal.aborted || (error instanceof AmbitError && isOver.has(error.status))) return;
-      // The editor can't ask: nothing is allowed that nobody saw.
+      // The editor can't ask its user, so nothing is allowed that the user hasn't seen.
       await this.parts.client.answer(turn.runId, question.id, refusalOf(question)).catch(() => turn.cancel());
     }
   }
@@ -248,8 +248,8 @@ export class AcpSession {
       case "user_approval": {
         if (turn.allowed.has(payload.toolName ?? "") && mayRemember(payload, request))
           return { approved: true };
-        const asked = permissionOf(this.id, question, folder.path, request);
-        const decision = decisionOf(await editor.askPermission(asked, signal), question);
+        const permissionRequest = permissionOf(this.id, question, folder.path, request);
+        const decision = decisionOf(await editor.askPermission(permissionRequest, signal), question);
         if (decision.remembered !== undefined) await this.#allow(turn, decision.remembered);
         return { approved: decision.approved };
       }

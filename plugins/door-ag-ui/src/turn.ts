@@ -226,10 +226,10 @@ function endTurn(turn: TurnState, result: Result): Step {
 /** A question that the run ended without is open still: the next run of the thread answers it. */
 function outcomeOf({ questions }: TurnState, stopReason: string | undefined) {
   if (stopReason !== "paused") return { type: "success" } as const;
-  const asked = [...questions.values()];
-  const interrupts = asked.filter(({ kind }) => kind !== "client_tool").map(interruptOf);
+  const openQuestions = [...questions.values()];
+  const interrupts = openQuestions.filter(({ kind }) => kind !== "client_tool").map(interruptOf);
   if (interrupts.length > 0) return { type: "interrupt", interrupts } as const;
-  return { type: "success", pendingToolCallIds: asked.map(({ id }) => id) } as const;
+  return { type: "success", pendingToolCallIds: openQuestions.map(({ id }) => id) } as const;
 }
 
 const approvalSchema: Json = {

@@ -102,13 +102,13 @@ function answersIn(message: unknown, index: number): ChatBody["answered"] {
     const read = toolPartSchema.safeParse(part);
     return read.success ? [read.data] : [];
   });
-  const asked = tools.filter(({ toolCallId, approval }) =>
+  const askedTools = tools.filter(({ toolCallId, approval }) =>
     (approval?.id ?? toolCallId).startsWith(questionPrefix),
   );
   return {
     messageId,
-    answers: asked.flatMap(answersOf).slice(-maxAnswers),
-    parts: asked.map(({ toolCallId, approval }) => ({
+    answers: askedTools.flatMap(answersOf).slice(-maxAnswers),
+    parts: askedTools.map(({ toolCallId, approval }) => ({
       toolCallId,
       ...(approval === undefined ? {} : { approvalId: approval.id }),
     })),

@@ -325,12 +325,12 @@ const unsettled: Readonly<Record<string, string>> = {
 
 /** A part may only be denied after a question. Where no user was asked, the answer is the policy's. */
 function denied(partId: string, { questionId = partId, approval }: OpenCall, reason: string): Chunk[] {
-  const asked: Chunk[] =
+  const automaticQuestion: Chunk[] =
     approval === undefined
       ? [{ type: "tool-approval-request", approvalId: questionId, toolCallId: partId, isAutomatic: true }]
       : [];
   return [
-    ...asked,
+    ...automaticQuestion,
     { type: "tool-approval-response", approvalId: questionId, approved: false, reason },
     { type: "tool-output-denied", toolCallId: partId },
   ];

@@ -302,8 +302,8 @@ class AgentCall {
   #formsOf(questions: readonly Question[]): ReadonlyMap<string, ElicitRequestFormParams> | undefined {
     if (!this.#client.showsForms || questions.length === 0) return undefined;
     const forms = questions.map((question) => [question.id, formOf(question)] as const);
-    const known = forms.flatMap(([id, form]) => (form === undefined ? [] : [[id, form] as const]));
-    return known.length === questions.length ? new Map(known) : undefined;
+    const askable = forms.flatMap(([id, form]) => (form === undefined ? [] : [[id, form] as const]));
+    return askable.length === questions.length ? new Map(askable) : undefined;
   }
 
   /** Asks the client's user, and passes the answers on. False if one got none: the client failed, or its user took too long. */
@@ -314,12 +314,12 @@ class AgentCall {
   ): Promise<boolean> {
     const { mcpReq } = this.#context;
     const options = { timeout: Math.max(this.#config.answerWaitMs, 60_000), signal: mcpReq.signal };
-    const asked = questions.flatMap((question) => {
+    const questionsWithForms = questions.flatMap((question) => {
       const form = forms.get(question.id);
       return form === undefined ? [] : [{ question, form }];
     });
     const results = await Promise.allSettled(
-      asked.map(async ({ question, form }) => {
+      questionsWithForms.map(async ({ question, form }) => {
         const result = await mcpReq.elicitInput(form, options);
         await this.#runs.answer(runId, { [question.id]: answerOf(question, result) });
       }),
@@ -433,13 +433,13 @@ class AgentCall {
 
   /** The request of a run without its prompt: the deployer's, then that of the program around the model, then the model's. */
   #settings(own: RunRequest): Settings {
-    const given = metaSchema.safeParse(this.#meta[requestMetaPath]);
-    if (!given.success)
+    const meta = metaSchema.safeParse(this.#meta[requestMetaPath]);
+    if (!meta.success)
       throw new ProtocolError(
         ProtocolErrorCode.InvalidParams,
         `${requestMetaPath} must be an object of a run's fields, without messages: the prompt is an argument.`,
       );
-    const { runId, ...fields } = given.data;
+    const { runId, ...fields } = meta.data;
     const next = {
       onDisconnect: "continue" as const,
       ...(this.#client.showsForms ? { interactions: { waitMs: this.#config.answerWaitMs } } : {}),

@@ -65,8 +65,10 @@ export class Runs {
   /** A session keeps what a later call goes on with, so each run has one. */
   async begin(request: RunRequest): Promise<Position> {
     const { sessionId = randomUUID(), messages } = request;
-    const own = { sessionId, ...(messages === undefined ? {} : { messages }) };
-    const { runId } = await this.#client.start(this.areOfOneSession ? own : { ...request, ...own });
+    const messageOnly = { sessionId, ...(messages === undefined ? {} : { messages }) };
+    const { runId } = await this.#client.start(
+      this.areOfOneSession ? messageOnly : { ...request, ...messageOnly },
+    );
     return { runId, after: 0 };
   }
 

@@ -119,11 +119,11 @@ export class Sessions {
   #closeOld(owner: Owner): void {
     const idleSinceMs = this.#nowMs() - this.#config.sessionIdleMs;
     const all = [...this.#byId].filter(([, { calls }]) => calls === 0);
-    const own = [...this.#byId].filter(([, session]) => session.owner === owner);
+    const sessionsOfOwner = [...this.#byId].filter(([, session]) => session.owner === owner);
     const idle = all.filter(([, { usedAtMs }]) => usedAtMs < idleSinceMs);
     const tooMany = all
       .filter(([, session]) => session.owner === owner)
-      .slice(0, Math.max(0, own.length + 1 - this.#config.maxSessionsPerCaller));
+      .slice(0, Math.max(0, sessionsOfOwner.length + 1 - this.#config.maxSessionsPerCaller));
     for (const [id, session] of [...idle, ...tooMany]) {
       this.#byId.delete(id);
       // Nothing of it is under way: what its client still listens to ends here.

@@ -39,12 +39,12 @@ async function delegate(
   await turn.callTool(
     { title: "delegate", name: "delegate", kind: "think", rawInput: { script }, ask: "never" },
     async (toolCallId) => {
-      const own = turn.ofSubagent(toolCallId);
+      const subagentTurn = turn.ofSubagent(toolCallId);
       for (const step of steps) {
-        if (own.stopReason !== undefined) break;
-        await perform(step, own, lifetime);
+        if (subagentTurn.stopReason !== undefined) break;
+        await perform(step, subagentTurn, lifetime);
       }
-      return { failed: false, text: own.said };
+      return { failed: false, text: subagentTurn.said };
     },
   );
 }

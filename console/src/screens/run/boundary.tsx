@@ -185,8 +185,8 @@ function SuggestedRule({ target }: { readonly target: string }) {
   return (
     <div className="mt-2 border-l-2 border-line pl-4">
       <p className="text-muted">
-        Where the request has an allowlist already, add the entry to it. Whoever allows it lets the run send
-        what it can read there.
+        Where the request has an allowlist already, add the entry to it. Allowing it lets the run send what it
+        can read there.
       </p>
       <pre className="mt-2 overflow-x-auto">
         {lines.map(([line, kind]) => (

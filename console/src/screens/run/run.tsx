@@ -24,9 +24,9 @@ function useRunLog(place: RunPlace) {
   const { runId, projectId } = place;
   const [log, setLog] = useState<RunLog>();
   useEffect(() => {
-    const begun = new RunLog({ runId, projectId });
-    setLog(begun);
-    return () => begun.leave();
+    const runLog = new RunLog({ runId, projectId });
+    setLog(runLog);
+    return () => runLog.leave();
   }, [runId, projectId]);
   return log;
 }

@@ -145,14 +145,14 @@ export class Console {
 
   async #signIn(incoming: IncomingMessage): Promise<Response> {
     const body = validBody(signInSchema, await this.#options.bodies.json(incoming, bodyLimit));
-    const begun = "code" in body ? this.#links.take(body.code, this.#now()) : this.#exchange(body.token);
-    if (begun === undefined)
+    const exchanged = "code" in body ? this.#links.take(body.code, this.#now()) : this.#exchange(body.token);
+    if (exchanged === undefined)
       throw new Unauthorized(
         "code" in body
           ? "This link was used already, or has expired: `ambit console` makes a new one."
           : "No token of this server: `ambit console` makes a link that needs none.",
       );
-    const session = { ...begun, expiresAt: this.#now() + sessionMs };
+    const session = { ...exchanged, expiresAt: this.#now() + sessionMs };
     const key = await this.#options.key();
     const cookie = sealSession(key, session);
     const headers = { "set-cookie": cookieOf(incoming, cookie, sessionMs / 1_000) };

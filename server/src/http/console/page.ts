@@ -64,10 +64,10 @@ export class ConsolePage {
   answer(path: string, acceptEncoding: string): Response {
     const name = path.replace(/^\/+/, "");
     const isAsset = name.startsWith("assets/");
-    const found = this.#files.get(name);
-    if (found === undefined && isAsset) throw new NotFound("Not found");
-    const served = found === undefined ? "index.html" : name;
-    const file = found ?? this.#files.get(served);
+    const asset = this.#files.get(name);
+    if (asset === undefined && isAsset) throw new NotFound("Not found");
+    const served = asset === undefined ? "index.html" : name;
+    const file = asset ?? this.#files.get(served);
     if (file === undefined) throw new NotFound("Not found");
     const zips = /\bgzip\b/.test(acceptEncoding);
     if (zips) file.zipped ??= new Uint8Array(gzipSync(file.plain, { level: 9 }));

@@ -31,8 +31,8 @@ export class InnerConnections {
   /** The API as this caller, by the same function each time. It rejects, and errors a body, when the connection ends early. */
   fetchAs(caller: Caller): typeof fetch {
     const identity = caller.kind === "tenant" ? caller.tenant : caller;
-    const made = this.#fetches.get(identity);
-    if (made !== undefined) return made;
+    const earlier = this.#fetches.get(identity);
+    if (earlier !== undefined) return earlier;
     const fetchAsCaller = this.#fetchOf(caller);
     this.#fetches.set(identity, fetchAsCaller);
     return fetchAsCaller;

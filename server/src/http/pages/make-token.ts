@@ -9,7 +9,7 @@ import type { HttpRoute } from "../http-route.js";
 import { json } from "../response/json-response.js";
 import { type TokenResponse, tokenRequestSchema } from "../route-schemas.js";
 
-/** Stands for what a user will say, while the template of a page's runs is planned. */
+/** The message with which the template of a page's runs is planned: its user has said nothing yet. */
 const anyMessages = [{ role: "user", content: "A message of the page." }];
 
 /**

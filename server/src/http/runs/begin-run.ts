@@ -111,9 +111,9 @@ async function readAttempt(
   const refusal = isAsync ? undefined : refusalOfSlot(context);
   const isBegunAlready = async () => named !== undefined && isBegun(context, server, keyOf(named), signal);
   if (refusal !== undefined && !(await isBegunAlready())) throw refusal;
-  const asked = await bodies.json(incoming, limits.bodyBytes);
-  const ofPage = sender.kind === "page" ? runOfPage(sender.grant, asked) : undefined;
-  const body = ofPage === undefined ? asked : ofPage.body;
+  const received = await bodies.json(incoming, limits.bodyBytes);
+  const ofPage = sender.kind === "page" ? runOfPage(sender.grant, received) : undefined;
+  const body = ofPage === undefined ? received : ofPage.body;
   const isDetached = isAsync || asksToDetach(body);
   const command = commandKey(body, caller, runner.registry.dialects);
   const id = named ?? command;
