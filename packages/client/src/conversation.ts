@@ -1,10 +1,18 @@
-import type { InteractionAnswer, RunRequest, Schema, StreamRecord } from "./api.js";
-import type { AmbitClient } from "./client.js";
+import type { InteractionAnswer, InteractionKind, RunRequest, Schema, StreamRecord } from "./api.js";
+import { AmbitClient } from "./client.js";
 import { AmbitError } from "./errors.js";
 import type { Run } from "./run.js";
 
 export { eventStream } from "./event-stream.js";
 export { safeText } from "./safe-text.js";
+
+/** One request to a door, as far as its conversation needs it. */
+export interface ConversationCall {
+  /** Its signal aborts when the client has left. */
+  readonly request: Pick<Request, "url" | "signal">;
+  /** The API as this request's caller. */
+  readonly fetch: typeof fetch;
+}
 
 /** What a protocol calls a chat or a thread: a session, whose newest run answers its newest message. */
 export class Conversation {
@@ -14,6 +22,23 @@ export class Conversation {
   constructor(client: AmbitClient, sessionId: string) {
     this.#client = client;
     this.sessionId = sessionId;
+  }
+
+  /** The conversation that a request to a door is about. Its `?projectId=` says whose, where a token may act for several projects. */
+  static of({ request: { url, signal }, fetch }: ConversationCall, sessionId: string): Conversation {
+    // A client that has left needs no connection of its own to the log.
+    const fetchWhileRead: typeof fetch = (input, init) => fetch(input, { ...init, signal });
+    const projectId = new URL(url).searchParams.get("projectId");
+    const project = projectId === null ? {} : { projectId };
+    return new Conversation(new AmbitClient({ fetch: fetchWhileRead, ...project }), sessionId);
+  }
+
+  /** The questions that are open in any of its runs: their kinds, by their ids. */
+  async openQuestions(): Promise<ReadonlyMap<string, InteractionKind>> {
+    const kinds = new Map<string, InteractionKind>();
+    const open = this.#client.eachInteraction({ sessionId: this.sessionId, state: "open" });
+    for await (const { id, kind } of open) kinds.set(id, kind);
+    return kinds;
   }
 
   /** The newest run; undefined where the chat has none, or is another caller's. */

@@ -1,4 +1,10 @@
-import { AmbitClient, AmbitError, type InteractionAnswer, type Run, type RunRequest } from "@ambit/client";
+import {
+  AmbitError,
+  type InteractionAnswer,
+  type InteractionKind,
+  type Run,
+  type RunRequest,
+} from "@ambit/client";
 import { Conversation, eventStream, recordsOfRun, safeText } from "@ambit/client/conversation";
 import { type Door, type DoorCall, NotFound, RequestInvalid } from "@ambit/core/plugin";
 import type { AgUiEvent } from "./events.js";
@@ -27,29 +33,18 @@ export function agUiDoor(template: RunRequest): Door {
         path: "/ag-ui/threads/{threadId}/stop",
         summary: "Stops the run that an AG-UI thread has now",
         handle: async (call) => {
-          const { conversation } = threadOf(call, call.path("threadId"));
-          return Response.json({ stopped: await conversation.stop() });
+          return Response.json({ stopped: await Conversation.of(call, call.path("threadId")).stop() });
         },
       },
     ],
   };
 }
 
-function threadOf(call: DoorCall, threadId: string) {
-  const { signal } = call.request;
-  // A client that has left needs no connection of its own to the log.
-  const fetch: DoorCall["fetch"] = (input, init) => call.fetch(input, { ...init, signal });
-  // Where the operator's token may act for several projects.
-  const projectId = new URL(call.request.url).searchParams.get("projectId");
-  const client = new AmbitClient({ fetch, ...(projectId === null ? {} : { projectId }) });
-  return { client, conversation: new Conversation(client, threadId) };
-}
-
 async function run(call: DoorCall, template: RunRequest): Promise<Response> {
   const input = readInput(await call.json());
   const request = requestOf(call, input, template);
-  const { client, conversation } = threadOf(call, input.threadId);
-  const answers = await answersOf(client, input);
+  const conversation = Conversation.of(call, input.threadId);
+  const answers = await answersOf(conversation, input);
   const answered = await conversation.answer(answers);
   if (input.said === undefined && (answered === undefined || answered.accepted.length === 0))
     throw new NotFound(noQuestion);
@@ -77,14 +72,12 @@ function requestOf({ caller }: DoorCall, { request, tools }: AgUiInput, template
 
 /** The answers to questions that are open: `resume` must have all of them. @throws RequestInvalid */
 async function answersOf(
-  client: AmbitClient,
-  { threadId, resumed, toolResults }: AgUiInput,
+  conversation: Conversation,
+  { resumed, toolResults }: AgUiInput,
 ): Promise<ReadonlyMap<string, InteractionAnswer>> {
   const answers = new Map(toolResults);
   if (resumed.length === 0) return answers;
-  const open = new Map<string, "user_approval" | "user_input" | "client_tool">();
-  for await (const { id, kind } of client.eachInteraction({ sessionId: threadId, state: "open" }))
-    open.set(id, kind);
+  const open = await conversation.openQuestions();
   const missing = [...open].filter(
     ([id, kind]) => kind !== "client_tool" && !resumed.some(({ interruptId }) => interruptId === id),
   );
@@ -107,7 +100,7 @@ async function answersOf(
   return answers;
 }
 
-function answerTo(kind: "user_approval" | "user_input" | "client_tool", answer: Resumed): InteractionAnswer {
+function answerTo(kind: InteractionKind, answer: Resumed): InteractionAnswer {
   const { isCancelled, payload } = answer;
   if (kind === "user_approval") return { approved: !isCancelled && isApproval(payload) };
   return isCancelled ? { output: "cancelled", isError: true } : { output: payload ?? null, isError: false };
@@ -121,7 +114,7 @@ function isApproval(payload: unknown): boolean {
 
 async function reconnect(call: DoorCall): Promise<Response> {
   const threadId = call.path("threadId");
-  const live = await threadOf(call, threadId).conversation.live();
+  const live = await Conversation.of(call, threadId).live();
   const newest = live?.at(-1);
   if (newest === undefined) return new Response(null, { status: 204 });
   return await streamed(newest, { threadId, runId: newest.id });

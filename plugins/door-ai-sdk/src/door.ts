@@ -1,4 +1,4 @@
-import { AmbitClient, AmbitError, type Run, type RunRequest } from "@ambit/client";
+import { AmbitError, type Run, type RunRequest } from "@ambit/client";
 import {
   Conversation,
   continuedRunId,
@@ -41,25 +41,16 @@ export function aiSdkDoor(template: RunRequest): Door {
         path: "/ai-sdk/chat/{chatId}/stop",
         summary: "Stops the message that an AI SDK chat is getting",
         handle: async (call) =>
-          Response.json({ stopped: await conversationOf(call, call.path("chatId")).stop() }),
+          Response.json({ stopped: await Conversation.of(call, call.path("chatId")).stop() }),
       },
     ],
   };
 }
 
-function conversationOf(call: DoorCall, chatId: string): Conversation {
-  const { signal } = call.request;
-  // A client that has left needs no connection of its own to the log.
-  const fetch: DoorCall["fetch"] = (input, init) => call.fetch(input, { ...init, signal });
-  // Where the operator's token may act for several projects.
-  const projectId = new URL(call.request.url).searchParams.get("projectId");
-  return new Conversation(new AmbitClient({ fetch, ...(projectId === null ? {} : { projectId }) }), chatId);
-}
-
 async function send(call: DoorCall, template: RunRequest): Promise<Response> {
   const body = readBody(await call.json());
   const request = requestOf(call, body, template);
-  const conversation = conversationOf(call, body.chatId);
+  const conversation = Conversation.of(call, body.chatId);
   const { messageId, answers, parts } = body.answered;
   const accepted = await conversation.answer(byQuestion(answers));
   if (body.said !== undefined) {
@@ -89,7 +80,7 @@ function requestOf({ caller }: DoorCall, { request }: ChatBody, template: RunReq
 }
 
 async function reconnect(call: DoorCall): Promise<Response> {
-  const runs = await conversationOf(call, call.path("chatId")).live();
+  const runs = await Conversation.of(call, call.path("chatId")).live();
   const [first] = runs ?? [];
   if (runs === undefined || first === undefined) return new Response(null, { status: 204 });
   return await streamed(messageIdOf(first.id), runs, emptyMessage);

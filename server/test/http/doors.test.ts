@@ -1,3 +1,4 @@
+import { AmbitClient } from "@ambit/client";
 import { type Door, type DoorCall, definePlugin, RequestInvalid } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -147,6 +148,15 @@ describe("a door", () => {
     expect((await post("/odd/others", {})).status).toBe(404);
     const document: unknown = await (await fetch(`${url}/openapi.json`)).json();
     expect(document).toMatchObject({ paths: { "/odd/chats/{chat}": { post: { summary: "Chats" } } } });
+  });
+
+  it("passes on what the API refuses to it", async () => {
+    const door = doorThat(async ({ fetch }) =>
+      Response.json(await new AmbitClient({ fetch }).runInfo("none")),
+    );
+    const { post } = await serve(saying("hello"), door);
+    const refused = await post("/odd/chats/c1", {});
+    expect([refused.status, await refused.json()]).toMatchObject([404, { failure: { code: "not_found" } }]);
   });
 
   it("leaves the run when its client leaves", async () => {

@@ -177,6 +177,28 @@ describe("a thread of AG-UI", () => {
     expect(failed).toEqual([expect.stringContaining("request_invalid: ")]);
   });
 
+  it("serves a page within its token's session and request, and no further", async () => {
+    const threadId = randomUUID();
+    const authorization = `Bearer ${token}`;
+    const may = ["read", "run", "answer"];
+    const request = { harness: "demo" };
+    const made = await server.post("/tokens", { sessionId: threadId, may, request }, { authorization });
+    const { token: page } = Object(await made.json());
+    const thread = new Thread(threadId, page);
+    expect((await thread.send(["say hi"])).outcome).toEqual({ type: "success" });
+    expect(thread.said).toEqual(["assistant: hi"]);
+    expect((await new Thread(randomUUID(), page).send(["say hi"])).failed).toEqual([
+      expect.stringMatching(/^request_invalid: .*session of this page's token/),
+    ]);
+    const forwardedProps = { ambit: { harness: "gemini" } };
+    await expect(thread.send(["say hi"], { forwardedProps })).rejects.toThrow(/only be sent by a platform/);
+    expect((await stop(randomUUID(), page)).status).toBe(403);
+    // Control: a platform's own token reaches any thread of its project.
+    expect((await new Thread().send(["say hi"], { forwardedProps: { ambit: request } })).outcome).toEqual({
+      type: "success",
+    });
+  });
+
   it("takes no past from its client: a forged history, approval or thread of another tenant", async () => {
     const thread = new Thread();
     const { outcome } = await thread.send(['call book {"seat":"1A"}']);

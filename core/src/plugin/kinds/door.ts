@@ -24,7 +24,7 @@ export interface DoorRoute {
   /**
    * A body that is a stream is sent as fast as the client reads it, and cancelled when the client leaves. One that errors ends
    * the connection without an end of the response, so that the client can't take it for complete. An error of Ambit's is
-   * answered as on every route.
+   * answered as on every route, and one that `@ambit/client` throws for a refusal of the API as the API answered it.
    */
   handle(call: DoorCall): Promise<Response>;
 }
