@@ -1,5 +1,4 @@
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   inOffer,
   isAmbitError,
@@ -20,6 +19,7 @@ import { tokenOfUrl, urlTokenHeaders } from "../caller/url-token.js";
 import type { HttpRoute } from "../http-route.js";
 import { json } from "../response/json-response.js";
 import { leftSignal } from "../response/left-signal.js";
+import { RecordWriter } from "../response/record-writer.js";
 import { HttpRefusal } from "../response/refusal.js";
 import { endsWithHeaders } from "../response/send.js";
 import { failed } from "../route/responses.js";
@@ -114,8 +114,23 @@ async function sendResponse(
   outgoing.writeHead(status, [...sent].flat());
   if (body === null) return void outgoing.end();
   if (endsWithHeaders(outgoing)) return await body.cancel();
-  outgoing.flushHeaders();
-  await pipeline(Readable.from(body), outgoing).catch((error: unknown) => {
-    if (!outgoing.writableFinished) log.debug({ error: messageOf(error) }, "a door's response ends early");
-  });
+  // The first part often follows at once: then the headers go with it.
+  const flush = setImmediate(() => outgoing.flushHeaders());
+  const reader = body.getReader();
+  outgoing.once("close", () => void reader.cancel().catch(() => undefined));
+  const writer = new RecordWriter(outgoing);
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      clearImmediate(flush);
+      const room = writer.write(part.value);
+      if (room !== undefined) await room;
+    }
+    writer.end();
+  } catch (error) {
+    if (!outgoing.destroyed) log.debug({ error: messageOf(error) }, "a door's response ends early");
+    // What was written in this turn of the loop leaves before the connection ends.
+    outgoing.flushHeaders();
+    await nextTurn();
+    outgoing.destroy();
+  }
 }

@@ -41,9 +41,7 @@ export class InnerConnections {
   #fetchOf(caller: Caller): typeof fetch {
     return (input, init) =>
       outsideOffers(async () => {
-        const request = new Request(input, init);
-        const connection = () => this.#connect(caller);
-        const incoming = await exchanged(request, connection);
+        const incoming = await exchanged(sendable(input, init), () => this.#connect(caller));
         const { statusCode: status = 500 } = incoming;
         const headers = Object.entries(incoming.headersDistinct).flatMap(([name, values = []]) =>
           values.map((value): [string, string] => [name, value]),
@@ -68,20 +66,37 @@ export class InnerConnections {
 /** Statuses whose responses have no body. */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
-function exchanged(request: Request, createConnection: () => Duplex): Promise<IncomingMessage> {
-  const { pathname, search } = new URL(request.url);
-  const { method, signal, body } = request;
+/** A call of `fetch`, with a text as it is: as the stream of a `Request`, it takes longer than the exchange itself. */
+interface Sendable {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Headers;
+  readonly body: string | ReadableStream<Uint8Array> | null;
+  readonly signal: AbortSignal | null;
+}
+
+function sendable(input: string | URL | Request, init: RequestInit = {}): Sendable {
+  const { method = "GET", headers, body = null, signal = null } = init;
+  if (input instanceof Request || (body !== null && typeof body !== "string"))
+    return new Request(input, init);
+  return { url: String(input), method, headers: new Headers(headers), body, signal };
+}
+
+function exchanged(
+  { url, method, headers, body, signal }: Sendable,
+  createConnection: () => Duplex,
+): Promise<IncomingMessage> {
+  const { pathname, search } = new URL(url);
   return new Promise((resolve, reject) => {
-    const headers = Object.fromEntries(request.headers);
     const outgoing = requestOver({
       createConnection,
       method,
       path: `${pathname}${search}`,
-      headers: { ...headers, host: "localhost", connection: "close" },
-      signal,
+      headers: { ...Object.fromEntries(headers), host: "localhost", connection: "close" },
+      ...(signal === null ? {} : { signal }),
     });
     outgoing.once("response", resolve).once("error", reject);
-    if (body === null) outgoing.end();
+    if (body === null || typeof body === "string") outgoing.end(body ?? undefined);
     else void pipeline(Readable.from(body), outgoing).catch(reject);
   });
 }

@@ -18,7 +18,7 @@ export class RecordWriter {
   }
 
   /** A promise while the reader is behind. */
-  write(text: string): Promise<void> | undefined {
+  write(text: string | Uint8Array): Promise<void> | undefined {
     const { response } = this;
     this.#silence?.refresh();
     if (response.destroyed || response.write(text) || response.destroyed) return undefined;
