@@ -423,6 +423,33 @@ describe("questions", () => {
   });
 });
 
+describe("the command palette", () => {
+  it("reaches screens, runs and settings without a mouse", async (context) => {
+    await server.client.run(demo(["say Found by its name."], { runId: "by-its-name" })).result;
+    const { page, complaints } = await signedIn(context);
+    const choose = async (text: string) => {
+      await page.keyboard.press("Control+k");
+      const field = page.getByRole("combobox", { name: "Find a screen, a run or an action" });
+      await field.fill(text);
+      await page.getByRole("option", { name: text }).first().waitFor();
+      await page.keyboard.press("Enter");
+      await field.waitFor({ state: "detached" });
+    };
+    await choose("Host");
+    await page.getByRole("heading", { name: "Sandbox local" }).waitFor();
+    await choose("by-its-name");
+    await page.getByText("Found by its name.").waitFor();
+    await choose("Theme: dark");
+    expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: "Runs" }).first().waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await page.getByRole("option", { name: "Runs" }).first().waitFor({ state: "detached" });
+    expect(complaints).toEqual([]);
+  });
+});
+
 describe("a run's start", () => {
   it("shows what is wrong before it starts, and begins it", async (context) => {
     const { page, complaints } = await signedIn(context);

@@ -1,25 +1,43 @@
 import { Menu } from "@base-ui/react/menu";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet } from "@tanstack/react-router";
-import { CircleQuestionMark, List, LogOut, Monitor, Moon, Play, Server, Settings, Sun } from "lucide-react";
-import type { ReactElement } from "react";
-import { Icon } from "../parts/basic.js";
+import { LogOut, Monitor, Moon, Search, Settings, Sun } from "lucide-react";
+import { lazy, type ReactElement, Suspense, useEffect, useState } from "react";
+import { Icon, Kbd } from "../parts/basic.js";
 import { useSession } from "../parts/session-context.js";
 import { openQuestions } from "../server/queries.js";
 import { signOut } from "../server/session.js";
 import { Logo } from "./logo.js";
+import { places } from "./places.js";
 import { setTheme, type Theme, themes, useTheme } from "./theme.js";
 
-const places = [
-  { to: "/runs", label: "Runs", icon: <List /> },
-  { to: "/questions", label: "Questions", icon: <CircleQuestionMark /> },
-  { to: "/start", label: "Start", icon: <Play /> },
-  { to: "/host", label: "Host", icon: <Server /> },
-] as const;
+const Palette = lazy(() => import("./palette.js"));
+
+/** Whether the palette is open, which a key opens on every screen. */
+function usePalette() {
+  const [isOpen, setIsOpen] = useState(false);
+  const [wasOpened, setWasOpened] = useState(false);
+  const open = (next: boolean) => {
+    setIsOpen(next);
+    if (next) setWasOpened(true);
+  };
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "k" || !(event.metaKey || event.ctrlKey) || event.altKey) return;
+      event.preventDefault();
+      setWasOpened(true);
+      setIsOpen((isShown) => !isShown);
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, []);
+  return { isOpen, wasOpened, open };
+}
 
 /** The menu, at the side or, on a phone, at the bottom; and the screen. */
 export function Shell() {
   const { data: questions = [], isError } = useQuery(openQuestions);
+  const palette = usePalette();
   return (
     <div className="flex h-full flex-col-reverse md:flex-row">
       <a
@@ -35,6 +53,17 @@ export function Shell() {
         <div className="mb-4 hidden px-2 md:block">
           <Logo />
         </div>
+        <button
+          type="button"
+          className="mb-2 hidden items-center gap-3 rounded-md border border-line px-2 py-1 text-sm text-muted hover:bg-hover hover:text-ink md:flex"
+          onClick={() => palette.open(true)}
+        >
+          <Icon of={<Search />} />
+          Find or do
+          <span className="ml-auto">
+            <Kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl"} K</Kbd>
+          </span>
+        </button>
         {places.map(({ to, label, icon }) => (
           <Link
             key={to}
@@ -62,6 +91,11 @@ export function Shell() {
         )}
         <Outlet />
       </main>
+      {palette.wasOpened && (
+        <Suspense>
+          <Palette isOpen={palette.isOpen} onOpenChange={palette.open} />
+        </Suspense>
+      )}
     </div>
   );
 }
