@@ -39,14 +39,17 @@ afterEach(async () => {
   for (const { page } of opened.splice(0)) await page.context().close();
 });
 
-type Look = Parameters<TestBrowser["open"]>[0] & { readonly role?: "viewer" | "answerer" | "operator" };
+type Look = Parameters<TestBrowser["open"]>[0] & {
+  readonly role?: "viewer" | "answerer" | "operator";
+  readonly user?: string;
+};
 
 /** A signed-in page. Skips the test where no browser can be started. */
-async function signedIn(context: TestContext, { role, ...look }: Look = {}): Promise<SeenPage> {
+async function signedIn(context: TestContext, { role, user, ...look }: Look = {}): Promise<SeenPage> {
   if (browser === undefined) return context.skip(`host: ${noBrowser}`);
   const seen = await browser.open(look);
   opened.push(seen);
-  await seen.page.goto(await server.link(role));
+  await seen.page.goto(await server.link(role, user));
   await seen.page.getByRole("heading", { name: "Runs" }).waitFor();
   return seen;
 }
@@ -407,9 +410,31 @@ describe("questions", () => {
     expect(complaints).toEqual([]);
   });
 
+  it("are answered together", async (context) => {
+    const runs = ["together-1", "together-2", "together-3"];
+    for (const runId of runs) await askingRun(runId, `run! echo ${runId}`);
+    const { page } = await signedIn(context);
+    await goTo(page, "/questions");
+    const boxes = page.getByRole("checkbox");
+    await expect.poll(() => boxes.count()).toBe(3);
+    await page.keyboard.press("x");
+    await page.keyboard.press("j");
+    await page.keyboard.press("x");
+    await page.getByRole("region", { name: "Selected questions" }).getByText("2 selected").waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.keyboard.press("d");
+    await expect.poll(() => boxes.count()).toBe(1);
+    await page.keyboard.press("a");
+    for (const runId of runs) expect(await ended(runId)).toMatchObject({ ok: true });
+    const questions = await Promise.all(runs.map((runId) => server.client.interactions({ runId })));
+    const approvals = questions.map(({ interactions: [question] }) => question?.answeredBy?.approved);
+    expect(approvals.toSorted()).toEqual([false, false, true]);
+  });
+
   it("say so where another person answered first", async (context) => {
     await askingRun("twice", "run! echo one");
-    const [{ page: first }, { page: second }] = [await signedIn(context), await signedIn(context)];
+    const { page: first } = await signedIn(context, { role: "answerer", user: "Anna" });
+    const { page: second } = await signedIn(context, { user: "Ben" });
     await Promise.all([goTo(first, "/runs/twice"), goTo(second, "/runs/twice")]);
     const approve = { name: "Approve" };
     await second.getByRole("button", approve).waitFor();
@@ -420,6 +445,11 @@ describe("questions", () => {
     expect(await ended("twice")).toMatchObject({ ok: true });
     for (const page of [first, second]) await page.getByText("It goes on.").waitFor();
     expect(await second.getByText("That didn't work").count()).toBe(0);
+    await goTo(first, "/questions");
+    await first.getByRole("button", { name: "Show what was answered" }).click();
+    const row = first.getByRole("listitem").filter({ hasText: "twice" });
+    await row.getByText("approved").waitFor();
+    expect(await row.textContent()).toMatch(/by (Anna|Ben)/);
   });
 });
 

@@ -107,7 +107,7 @@ const themeIcons: Readonly<Record<Theme, ReactElement<{ className?: string }>>> 
 };
 
 function Account() {
-  const { role, project, expiresAt } = useSession();
+  const { role, user, project, expiresAt } = useSession();
   const theme = useTheme();
   return (
     <Menu.Root>
@@ -122,7 +122,7 @@ function Account() {
         <Menu.Positioner side="top" align="start" sideOffset={4} className="z-40">
           <Menu.Popup className="min-w-52 rounded-lg border border-line bg-ground p-1 text-sm shadow-lg outline-none">
             <p className="px-3 py-2 text-xs text-muted">
-              Signed in as {role}
+              Signed in as {user === undefined ? role : `${user}, ${role}`}
               {project === undefined ? "" : ` of ${project}`}
               {expiresAt === undefined ? "" : `, until ${new Date(expiresAt).toLocaleTimeString()}`}
             </p>

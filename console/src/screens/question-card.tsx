@@ -1,5 +1,5 @@
 import { AmbitError } from "@ambit/client";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Button, ErrorNote, inputClass, Kbd } from "../parts/basic.js";
@@ -26,6 +26,10 @@ export function useAnswer({ id, runId, projectId }: AskedQuestion) {
   });
 }
 
+/** Whether an answer came too late: someone else's was faster, or the question is over. */
+export const isOver = (error: unknown) =>
+  error instanceof AmbitError && [404, 409, 410].includes(error.status ?? 0);
+
 /** A question with exactly what it is about, and the ways to answer it. */
 export function QuestionCard({
   question,
@@ -43,9 +47,8 @@ export function QuestionCard({
   const may = useMay();
   const answering = useAnswer(question);
   const { kind, payload, runId, projectId } = question;
-  const isOver =
-    answering.error instanceof AmbitError && [404, 409, 410].includes(answering.error.status ?? 0);
-  const isDone = answering.isSuccess || isOver;
+  const wasOver = isOver(answering.error);
+  const isDone = answering.isSuccess || wasOver;
   if (isCurrent && kind === "user_approval")
     registerAnswer?.(
       may.answer && !isDone && !answering.isPending
@@ -56,7 +59,7 @@ export function QuestionCard({
   return (
     <section
       aria-label={`Question about ${name}`}
-      className={`rounded-lg bg-wait-wash p-4 text-sm ${isCurrent ? "outline-2 outline-wait" : ""}`}
+      className={`min-w-0 flex-1 rounded-lg bg-wait-wash p-4 text-sm ${isCurrent ? "outline-2 outline-wait" : ""}`}
     >
       <p className="flex flex-wrap items-baseline gap-x-2">
         <span className="font-medium">{titleOf(question)}</span>
@@ -86,8 +89,8 @@ export function QuestionCard({
         <p className="mt-3 text-muted">Expires {new Date(payload.expiresAt).toLocaleString()}.</p>
       )}
       <div className="mt-3">
-        {isOver ? (
-          <p role="status">Someone else answered it already, or it is over.</p>
+        {wasOver ? (
+          <Over question={question} />
         ) : answering.isSuccess ? (
           <p role="status">Your answer was sent.</p>
         ) : may.answer ? (
@@ -100,9 +103,27 @@ export function QuestionCard({
         ) : (
           <p className="text-muted">Your role may read questions, not answer them.</p>
         )}
-        {answering.isError && !isOver && <ErrorNote error={answering.error} />}
+        {answering.isError && !wasOver && <ErrorNote error={answering.error} />}
       </div>
     </section>
+  );
+}
+
+/** Who was faster, where the server knows. */
+function Over({ question: { id, runId, projectId } }: { readonly question: AskedQuestion }) {
+  const { data } = useQuery({
+    queryKey: ["questions", "of", projectId, runId],
+    queryFn: async ({ signal }) =>
+      (await clientOf({ projectId }).interactions({ runId, signal })).interactions,
+  });
+  const answeredBy = data?.find((question) => question.id === id)?.answeredBy;
+  if (answeredBy?.user === undefined)
+    return <p role="status">Someone else answered it already, or it is over.</p>;
+  const verb = { true: "approved", false: "denied", undefined: "answered" }[`${answeredBy.approved}`];
+  return (
+    <p role="status">
+      {visibleText(answeredBy.user)} {verb} it already.
+    </p>
   );
 }
 

@@ -1,11 +1,13 @@
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { Button, Empty, ErrorNote, Kbd, Spinner } from "../parts/basic.js";
+import { useMay } from "../parts/session-context.js";
 import { OutcomeMark } from "../parts/status.js";
 import { momentText, plainCode, shortId, visibleText } from "../parts/words.js";
-import { client, type Interaction } from "../server/client.js";
+import { client, clientOf, type Interaction } from "../server/client.js";
 import { lookMs, openQuestions } from "../server/queries.js";
-import { QuestionCard } from "./question-card.js";
+import { isOver, QuestionCard } from "./question-card.js";
 
 const noQuestions: readonly Interaction[] = [];
 
@@ -13,6 +15,7 @@ const noQuestions: readonly Interaction[] = [];
 export function QuestionsScreen() {
   const { data, error, refetch } = useQuery(openQuestions);
   const [current, setCurrent] = useState<string>();
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const answer = useRef<((approved: boolean) => void) | undefined>(undefined);
   const list = useRef<HTMLOListElement>(null);
   const open = data ?? noQuestions;
@@ -21,6 +24,9 @@ export function QuestionsScreen() {
     open.findIndex(({ id }) => id === current),
   );
   const currentId = open[index]?.id;
+  const chosen = open.filter(({ id, kind }) => kind === "user_approval" && selected.has(id));
+  const many = useAnswerMany(() => setSelected(new Set()));
+  const toggle = (id: string) => setSelected((before) => before.symmetricDifference(new Set([id])));
   answer.current = undefined;
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -32,18 +38,23 @@ export function QuestionsScreen() {
         if (next === undefined) return;
         setCurrent(next.id);
         list.current?.children[index + step]?.scrollIntoView({ block: "nearest" });
-      } else if (event.key === "a" || event.key === "d") answer.current?.(event.key === "a");
+      } else if (event.key === "x" && currentId !== undefined) toggle(currentId);
+      else if (event.key === "a" || event.key === "d") {
+        const approved = event.key === "a";
+        if (chosen.length > 0) many.mutate({ questions: chosen, approved });
+        else answer.current?.(approved);
+      }
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
-  }, [open, index]);
+  });
   return (
     <div className="min-h-0 flex-1 overflow-y-auto px-4 py-4 md:px-8 md:py-6">
       <header className="flex flex-wrap items-baseline gap-x-6 gap-y-2">
         <h1>Questions</h1>
         {open.length > 0 && (
           <p className="hidden text-sm text-muted md:block">
-            <Kbd>j</Kbd> <Kbd>k</Kbd> choose · <Kbd>a</Kbd> approve · <Kbd>d</Kbd> deny
+            <Kbd>j</Kbd> <Kbd>k</Kbd> choose · <Kbd>x</Kbd> select · <Kbd>a</Kbd> approve · <Kbd>d</Kbd> deny
           </p>
         )}
       </header>
@@ -60,7 +71,12 @@ export function QuestionsScreen() {
         ) : (
           <ol ref={list} className="space-y-4">
             {open.map((question) => (
-              <li key={question.id}>
+              <li key={question.id} className="flex gap-3">
+                <Selection
+                  question={question}
+                  isSelected={selected.has(question.id)}
+                  toggle={() => toggle(question.id)}
+                />
                 <QuestionCard
                   question={question}
                   hasRun
@@ -73,10 +89,77 @@ export function QuestionsScreen() {
             ))}
           </ol>
         )}
+        {chosen.length > 0 && (
+          <section
+            aria-label="Selected questions"
+            className="sticky bottom-0 mt-4 flex flex-wrap items-center gap-3 rounded-lg border border-line bg-raised p-3 text-sm shadow-lg"
+          >
+            <span className="font-medium">{chosen.length} selected</span>
+            {[true, false].map((approved) => (
+              <Button
+                key={String(approved)}
+                look={approved ? "good" : "bad"}
+                disabled={many.isPending}
+                onClick={() => many.mutate({ questions: chosen, approved })}
+              >
+                {approved ? "Approve" : "Deny"} {chosen.length} <Kbd>{approved ? "a" : "d"}</Kbd>
+              </Button>
+            ))}
+            <Button look="quiet" onClick={() => setSelected(new Set())}>
+              Clear
+            </Button>
+          </section>
+        )}
+        {many.isError && <ErrorNote error={many.error} />}
         <Past />
       </div>
     </div>
   );
+}
+
+/** An approval can be given together with others. */
+function Selection({
+  question: { kind, payload },
+  isSelected,
+  toggle,
+}: {
+  readonly question: Interaction;
+  readonly isSelected: boolean;
+  readonly toggle: () => void;
+}) {
+  const may = useMay();
+  if (!may.answer) return null;
+  if (kind !== "user_approval") return <span className="w-4 shrink-0" />;
+  return (
+    <input
+      type="checkbox"
+      aria-label={`Select the question about ${visibleText(payload.toolName ?? "a tool")}`}
+      className="mt-5 size-4 shrink-0 accent-accent"
+      checked={isSelected}
+      onChange={toggle}
+    />
+  );
+}
+
+interface Decision {
+  readonly questions: readonly Interaction[];
+  readonly approved: boolean;
+}
+
+/** Answers approvals together. One that someone else answered meanwhile is theirs. */
+function useAnswerMany(onAnswered: () => void) {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ questions, approved }: Decision) => {
+      const answers = await Promise.allSettled(
+        questions.map((question) => clientOf(question).answer(question.runId, question.id, { approved })),
+      );
+      const failure = answers.find((answer) => answer.status === "rejected" && !isOver(answer.reason));
+      if (failure?.status === "rejected") throw failure.reason;
+    },
+    onSuccess: onAnswered,
+    onSettled: () => cache.invalidateQueries({ queryKey: openQuestions.queryKey }),
+  });
 }
 
 const stateTones = {
@@ -125,23 +208,47 @@ function Past() {
       {isShown && data?.length === 0 && <p className="mt-2 text-sm text-muted">Nothing yet.</p>}
       {isShown && data !== undefined && data.length > 0 && (
         <ul className="mt-2 text-sm">
-          {data.map(({ id, state, kind, payload, runId, createdAt }) => {
-            const tone = stateTones[state];
-            return (
-              <li key={id} className="flex flex-wrap items-center gap-x-4 border-b border-line py-2">
-                <span className="w-28">
-                  <OutcomeMark outcome={{ tone, word: state, kind: stateKinds[tone] }} />
-                </span>
-                <code>{visibleText(payload.toolName ?? plainCode(kind))}</code>
-                <code className="text-muted">{shortId(visibleText(runId))}</code>
-                <time className="ml-auto text-muted" dateTime={createdAt}>
-                  {momentText(createdAt)}
-                </time>
-              </li>
-            );
-          })}
+          {data.map((question) => (
+            <PastQuestion key={question.id} question={question} />
+          ))}
         </ul>
       )}
     </section>
   );
 }
+
+/** What became of a question: the decision, by whom, and when. */
+function PastQuestion({
+  question: { state, kind, payload, runId, projectId, createdAt, answeredAt, answeredBy },
+}: {
+  readonly question: Interaction;
+}) {
+  const isDenied = answeredBy?.approved === false;
+  const tone = isDenied ? "bad" : stateTones[state];
+  const word = isDenied ? "denied" : answeredBy?.approved === true ? "approved" : state;
+  const endedAt = answeredAt ?? createdAt;
+  return (
+    <li className="flex flex-wrap items-center gap-x-4 border-b border-line py-2">
+      <span className="w-28">
+        <OutcomeMark outcome={{ tone, word, kind: stateKinds[tone] }} />
+      </span>
+      <code>{visibleText(payload.toolName ?? plainCode(kind))}</code>
+      {answeredBy !== undefined && (
+        <span className="truncate">by {visibleText(answeredBy.user ?? callerWords[answeredBy.caller])}</span>
+      )}
+      <Link
+        to="/runs/$runId"
+        params={{ runId }}
+        search={projectId === undefined ? {} : { project: projectId }}
+        className="text-accent underline underline-offset-2"
+      >
+        Run {shortId(visibleText(runId))}
+      </Link>
+      <time className="ml-auto text-muted" dateTime={endedAt}>
+        {momentText(endedAt)}
+      </time>
+    </li>
+  );
+}
+
+const callerWords = { operator: "the operator", tenant: "its project", page: "its user's page" } as const;

@@ -1,6 +1,8 @@
 /** Who is signed in, as the server says. */
 export interface Session {
   readonly role: "viewer" | "answerer" | "operator";
+  /** The person, where the sign-in link names one. */
+  readonly user?: string;
   /** Milliseconds since 1970; undefined where no session is needed. */
   readonly expiresAt?: number;
   /** The only project that is seen; undefined for the operator. */

@@ -14,7 +14,7 @@ export interface ConsoleServer {
   /** As the operator. */
   readonly client: AmbitClient;
   /** The URL of a link that signs in once. */
-  link(role?: "viewer" | "answerer" | "operator"): Promise<string>;
+  link(role?: "viewer" | "answerer" | "operator", user?: string): Promise<string>;
   /** Ends, and begins again at the same address with the same store. */
   restart(betweenStarts?: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export async function startConsoleServer(configuration: ConfigurationInput = {})
   return {
     url,
     client,
-    link: (role) => client.signInLink({ role }),
+    link: (role, user) => client.signInLink({ role, user }),
     restart: async (betweenStarts = async () => {}) => {
       await server.close();
       await betweenStarts();

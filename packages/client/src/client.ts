@@ -305,9 +305,14 @@ export class AmbitClient {
    */
   async signInLink({
     role,
+    user,
     ...options
-  }: CallOptions & { readonly role?: "viewer" | "answerer" | "operator" | undefined } = {}): Promise<string> {
-    const body = role === undefined ? {} : { role };
+  }: CallOptions & {
+    readonly role?: "viewer" | "answerer" | "operator" | undefined;
+    /** The name of the person, which the server keeps with what is answered. */
+    readonly user?: string | undefined;
+  } = {}): Promise<string> {
+    const body = { ...(role === undefined ? {} : { role }), ...(user === undefined ? {} : { user }) };
     const { path } = await this.#http.json<{ path: string }>("/console/links", {
       method: "POST",
       body,

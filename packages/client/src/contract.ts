@@ -1641,6 +1641,14 @@ export interface components {
                 state: "open" | "answered" | "claimed" | "used" | "unknown" | "expired" | "withdrawn";
                 /** Format: date-time */
                 createdAt: string;
+                /** Format: date-time */
+                answeredAt?: string;
+                answeredBy?: {
+                    /** @enum {string} */
+                    caller: "operator" | "tenant" | "page";
+                    user?: string;
+                    approved?: boolean;
+                };
             }[];
         };
         /** DeliveriesResponse */

@@ -11,6 +11,7 @@ import type {
   StoredInteraction,
   StoredSettlement,
 } from "./store/index.js";
+import type { Answerer } from "./wire/stored.js";
 
 /** Answers to questions of one session that are read, and characters that those to one run's have, as they are stored. */
 const maxQuestions = 1_000;
@@ -67,6 +68,13 @@ export class StoredAnswers {
         "The answers to this run's questions take too much room: send a shorter one, or begin the next turn.",
       );
     return question?.state === "answered" && question.answer === sealed ? "kept" : question?.state;
+  }
+
+  /** Keeps who has answered a question. An answer counts without it, so that a store that is away costs no answer. */
+  async nameAnswerer(id: string, answerer: Answerer): Promise<void> {
+    await this.#attempt("name who answered", () =>
+      this.options.store.nameAnswerer(id, JSON.stringify(answerer)),
+    );
   }
 
   async find({ id }: Question) {

@@ -112,6 +112,8 @@ export const migrations: readonly (readonly Statement[])[] = [
   ),
   // Sessions that another replica may have only once their owner is lost. Replicas of earlier versions leave them to their owners.
   statements(`ALTER TABLE ambit_sessions ADD COLUMN remains TEXT`),
+  // Who answered a question.
+  statements(`ALTER TABLE ambit_interactions ADD COLUMN answerer TEXT`),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

@@ -56,6 +56,8 @@ export function interactionOf(row: Row): StoredInteraction {
     state: columns.oneOf("state", questionStates),
     answer: columns.optionalText("answer"),
     createdAt: columns.number("created_at"),
+    answeredAt: columns.optionalNumber("answered_at"),
+    answerer: columns.optionalText("answerer"),
   };
 }
 

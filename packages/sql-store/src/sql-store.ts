@@ -45,6 +45,7 @@ export function sqlStore(database: Database): Store {
     takeOver: (id, fence, replica) => shared.takeOver(id, fence, replica),
     interactions: (query) => shared.interactions(query),
     answer: (id, answer, maxCharacters) => shared.answer(id, answer, maxCharacters),
+    nameAnswerer: (id, answerer) => shared.nameAnswerer(id, answerer),
     claimAnswer: (id, run) => claims.claim(id, run),
     settleAnswer: (id, run, settlement) => claims.settle(id, run, settlement),
     dropAnswer: (id) => claims.drop(id),

@@ -156,6 +156,7 @@ function program(): Command {
     .addOption(
       new Option("--role <role>", "what its user may do (default: what this token may)").choices(roles),
     )
+    .option("--user <name>", "who signs in, to be kept with what they answer")
     .option("--no-open", "only print the link")
     .option("--url <url>", serverOption)
     .action(async (options) => {

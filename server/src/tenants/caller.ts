@@ -26,6 +26,17 @@ export function callerOf(incoming: IncomingMessage): Caller {
   return callers.get(incoming) ?? operator;
 }
 
+const persons = new WeakMap<IncomingMessage, string>();
+
+/** Remembers the name of the person who is signed in to the console. It is for records only, and grants nothing. */
+export function setPerson(incoming: IncomingMessage, name: string): void {
+  persons.set(incoming, name);
+}
+
+export function personOf(incoming: IncomingMessage): string | undefined {
+  return persons.get(incoming);
+}
+
 /** Whose rules and quotas hold for a caller: for a page, those of the one that made its token. */
 export function principalOf(caller: Caller): Principal {
   return caller.kind === "page" ? caller.issuer : caller;

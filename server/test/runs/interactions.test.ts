@@ -53,7 +53,13 @@ describe("a question of a paused run", () => {
     expect((await three.post(path, { approved: false })).status).toBe(404);
     expect(await bodyOf<Result>(await three.post("/run", turn))).toMatchObject({ output: "wipe: allow" });
     expect(await (await two.get("/interactions?state=used")).json()).toMatchObject({
-      interactions: [{ id: interactions[0]?.id }],
+      interactions: [
+        {
+          id: interactions[0]?.id,
+          answeredAt: expect.stringMatching(/Z$/),
+          answeredBy: { caller: "operator", approved: true },
+        },
+      ],
     });
     // Each answer allows one call.
     expect(await bodyOf<Result>(await three.post("/run", turn))).toMatchObject({ stopReason: "paused" });

@@ -2704,6 +2704,15 @@ class InteractionsResponseInteractionPayload(BaseModel):
     action: str | None = None
 
 
+class InteractionsResponseInteractionAnsweredBy(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    caller: Literal['operator', 'tenant', 'page']
+    user: str | None = None
+    approved: bool | None = None
+
+
 class InteractionsResponseInteraction(BaseModel):
     model_config = ConfigDict(
         populate_by_name=True,
@@ -2716,6 +2725,10 @@ class InteractionsResponseInteraction(BaseModel):
     payload: InteractionsResponseInteractionPayload
     state: Literal['open', 'answered', 'claimed', 'used', 'unknown', 'expired', 'withdrawn']
     created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
+    answered_at: Annotated[AwareDatetime | None, Field(alias='answeredAt')] = None
+    answered_by: Annotated[
+        InteractionsResponseInteractionAnsweredBy | None, Field(alias='answeredBy')
+    ] = None
 
 
 class InteractionsResponse(BaseModel):

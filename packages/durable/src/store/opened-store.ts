@@ -29,6 +29,7 @@ const methods: Readonly<Record<keyof Store, true>> = {
   takeOver: true,
   interactions: true,
   answer: true,
+  nameAnswerer: true,
   claimAnswer: true,
   settleAnswer: true,
   dropAnswer: true,

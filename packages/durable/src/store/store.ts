@@ -205,6 +205,9 @@ export interface StoredInteraction extends OfProject {
    */
   readonly answer: string | undefined;
   readonly createdAt: number;
+  readonly answeredAt: number | undefined;
+  /** Who answered, and how, as `nameAnswerer` was told. */
+  readonly answerer: string | undefined;
 }
 
 /** What became of an answer that a run has claimed. */
@@ -417,6 +420,8 @@ export interface Store {
    * @param maxCharacters of all answers to the run's questions that no turn has used; beyond that, it stays open.
    */
   answer(id: string, answer: string, maxCharacters: number): Promise<StoredInteraction | undefined>;
+  /** Keeps who has answered a question, and when, for those who look at it later. The first one stays. */
+  nameAnswerer(id: string, answerer: string): Promise<void>;
   /**
    * A running run is about to use an answer. False if any run used it before, or its question has expired. It may have been
    * in a request: then there is no question with an answer here, or none at all.

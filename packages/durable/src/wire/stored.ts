@@ -91,6 +91,16 @@ export const sessionsResponseSchema = z.strictObject({
 });
 export type SessionsResponse = z.infer<typeof sessionsResponseSchema>;
 
+/** Who answered a question by `POST /runs/{runId}/interactions/{interactionId}`. */
+export const answererSchema = z.strictObject({
+  caller: z.enum(["operator", "tenant", "page"]),
+  /** The person, where the console's sign-in link names one. */
+  user: z.string().optional(),
+  /** Whether an approval was given. */
+  approved: z.boolean().optional(),
+});
+export type Answerer = z.infer<typeof answererSchema>;
+
 /** `GET /interactions`: what runs asked their users, the newest first. */
 export const interactionsResponseSchema = z.strictObject({
   interactions: z.array(
@@ -104,6 +114,9 @@ export const interactionsResponseSchema = z.strictObject({
       payload: interactionPayloadSchema,
       state: interactionStateSchema,
       createdAt: time,
+      answeredAt: time.optional(),
+      /** Absent for an answer that a request brought, in its messages. */
+      answeredBy: answererSchema.optional(),
     }),
   ),
 });

@@ -168,7 +168,7 @@ export class ReplicaRows {
     const answer = without.includes("answer") ? sql`NULL AS answer` : sql`answer`;
     const page = sql`WHERE ${all(wanted)} ${order} LIMIT ${limit}`;
     const rows = await this.#rows(
-      sql`SELECT id, run_id, project, session, kind, state, created_at, ${payload}, ${answer}
+      sql`SELECT id, run_id, project, session, kind, state, created_at, answered_at, answerer, ${payload}, ${answer}
         FROM ambit_interactions ${maxCharacters === undefined ? page : sql`WHERE ${holding(maxCharacters, page, order)} ${order}`}`,
     );
     return rows.map(interactionOf);
@@ -198,6 +198,14 @@ export class ReplicaRows {
     ]);
     const [row] = results.at(-1) ?? [];
     return row === undefined ? undefined : interactionOf(row);
+  }
+
+  async nameAnswerer(id: string, answerer: string): Promise<void> {
+    await this.#rows(
+      sql`UPDATE ambit_interactions
+        SET answerer = ${answerer}, answered_at = COALESCE(answered_at, ${clock(this.database)})
+        WHERE id = ${id} AND answerer IS NULL`,
+    );
   }
 
   async expiring(maxAgeMs: number, maxCharacters: number): Promise<readonly StoredInteraction[]> {

@@ -8,6 +8,8 @@ import { type ClientOptions, CommandRefused, connect, isMissing } from "../serve
 
 export interface ConsoleOptions extends ClientOptions {
   readonly role?: Role;
+  /** The name of the person. */
+  readonly user?: string;
   /** Whether a browser is opened, at a terminal. */
   readonly open: boolean;
 }
@@ -16,9 +18,9 @@ export interface ConsoleOptions extends ClientOptions {
 const openingMs = 10_000;
 
 /** `ambit console`: prints a link that signs in once, and opens it at a terminal. */
-export async function openConsole({ role, open, ...options }: ConsoleOptions): Promise<number> {
+export async function openConsole({ role, user, open, ...options }: ConsoleOptions): Promise<number> {
   const link = await connect(options)
-    .signInLink({ role })
+    .signInLink({ role, user })
     .catch((error: unknown) => {
       if (isMissing(error))
         throw new CommandRefused("this server serves no console: start it with `ambit serve --console`");

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { RequestInvalid, Unauthorized } from "@ambit/core";
 import { validBody } from "@ambit/core/plugin";
 import { z } from "zod";
-import { callerOf, setCaller } from "../../tenants/caller.js";
+import { callerOf, setCaller, setPerson } from "../../tenants/caller.js";
 import { presentsToken } from "../../tenants/presented-token.js";
 import type { Tenants } from "../../tenants/tenants.js";
 import type { Bodies } from "../body.js";
@@ -39,7 +39,10 @@ const signInSchema = z.union([
   z.strictObject({ code: z.string().min(1).max(256) }),
   z.strictObject({ token: z.string().min(1).max(4_096) }),
 ]);
-const linkSchema = z.strictObject({ role: roleSchema.default("operator") });
+const linkSchema = z.strictObject({
+  role: roleSchema.default("operator"),
+  user: z.string().trim().min(1).max(100).optional(),
+});
 
 export interface ConsoleOptions {
   readonly operator: OperatorAccess;
@@ -100,11 +103,12 @@ export class Console {
     const caller = callerOf(incoming);
     if (caller.kind === "page")
       throw new HttpRefusal(403, "A page's token doesn't sign in to the console.", "unauthorized");
-    const { role } = validBody(linkSchema, await bodies.json(incoming, bodyLimit));
+    const { role, user } = validBody(linkSchema, await bodies.json(incoming, bodyLimit));
     const session = await this.#session(incoming);
     const token =
       caller.kind === "tenant" ? caller.tenant.token.replace(/^sha256:/, "") : operatorsToken(operator);
-    const code = this.#links.add({ token, role: lowerRole(role, session?.role ?? "operator") }, this.#now());
+    const link = { token, role: lowerRole(role, session?.role ?? "operator"), user: session?.user ?? user };
+    const code = this.#links.add(link, this.#now());
     // In the fragment, which is sent to no server and kept in no log.
     return json(200, { ok: true, path: `${root}/#code=${code}`, expiresInMs: linkMs });
   }
@@ -126,6 +130,7 @@ export class Console {
     const tenant = this.#tenantWith(session.token);
     if (tenant !== undefined) setCaller(incoming, { kind: "tenant", tenant });
     else if (operator.kind === "local") await checkMachine();
+    if (session.user !== undefined) setPerson(incoming, session.user);
     if (mayCall(session.role, incoming.method ?? "GET", path)) return true;
     const message = `This session's role is ${session.role}, which may not do this: sign in with a link of a higher role (\`ambit console --role operator\`).`;
     throw new HttpRefusal(403, message, "unauthorized");
@@ -138,9 +143,9 @@ export class Console {
     return json(200, this.#signedIn(session));
   }
 
-  #signedIn({ token, role, expiresAt }: ConsoleSession) {
+  #signedIn({ token, role, user, expiresAt }: ConsoleSession) {
     const project = this.#tenantWith(token)?.project;
-    return { signedIn: true, role, expiresAt, ...(project === undefined ? {} : { project }) };
+    return { signedIn: true, role, user, expiresAt, project };
   }
 
   async #signIn(incoming: IncomingMessage): Promise<Response> {

@@ -11,6 +11,8 @@ export interface ConsoleSession {
   /** The SHA-256 of the token that was exchanged, in hex: another token in its place ends the session. */
   readonly token: string;
   readonly role: Role;
+  /** The person, as the maker of the link says. */
+  readonly user?: string | undefined;
   /** Milliseconds since 1970. */
   readonly expiresAt: number;
 }
@@ -18,6 +20,7 @@ export interface ConsoleSession {
 const sessionSchema = z.strictObject({
   token: z.string(),
   role: roleSchema,
+  user: z.string().optional(),
   expiresAt: z.number(),
   nonce: z.string(),
 });

@@ -8,10 +8,11 @@ import {
   RequestInvalid,
   SessionElsewhere,
 } from "@ambit/core";
-import type { InteractionsResponse, SessionsResponse } from "@ambit/durable";
+import { answererSchema, type InteractionsResponse, type SessionsResponse } from "@ambit/durable";
 import type { InteractionState, StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
-import { callerOf } from "../../tenants/caller.js";
+import { z } from "zod";
+import { callerOf, personOf } from "../../tenants/caller.js";
 import { json } from "../response/json-response.js";
 import { sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
@@ -63,7 +64,7 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
 }
 
 function interactionInfo(one: StoredInteraction): InteractionsResponse["interactions"][number] {
-  const { id, runId, session, project, kind, payload, state, createdAt } = one;
+  const { id, runId, session, project, kind, payload, state, createdAt, answeredAt, answerer } = one;
   return {
     id,
     runId: idOfRun(runId),
@@ -73,6 +74,8 @@ function interactionInfo(one: StoredInteraction): InteractionsResponse["interact
     kind: interactionKindSchema.parse(kind),
     payload: JSON.parse(payload),
     createdAt: timeOf(createdAt),
+    ...(answeredAt === undefined ? {} : { answeredAt: timeOf(answeredAt) }),
+    ...(answerer === undefined ? {} : { answeredBy: answererSchema.parse(JSON.parse(answerer)) }),
   };
 }
 
@@ -96,7 +99,20 @@ export async function handleAnswer(route: StoredRoute): Promise<Response> {
     const kept = await server.runs.answers.answer(id, body);
     if (kept !== "kept") throw closed(id, kept);
   }
+  const user = personOf(exchange.incoming);
+  await server.runs.answers.nameAnswerer(id, {
+    caller: callerOf(exchange.incoming).kind,
+    ...(user === undefined ? {} : { user }),
+    ...approvalIn(body),
+  });
   return json(200, { ok: true } satisfies ForwardedResponse);
+}
+
+const approvalSchema = z.object({ approved: z.boolean() });
+
+function approvalIn(body: unknown) {
+  const approval = approvalSchema.safeParse(body);
+  return approval.success ? { approved: approval.data.approved } : {};
 }
 
 /** False when the question isn't held open by a run of this replica. */

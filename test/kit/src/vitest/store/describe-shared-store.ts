@@ -195,6 +195,10 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     );
     expect(await two.answer("a", "1", maxAnswers)).toMatchObject({ state: "answered", answer: "1" });
     expect(await two.answer("a", "2", maxAnswers)).toMatchObject({ state: "answered", answer: "1" });
+    for (const answerer of ["anna", "someone who was late"]) await one.nameAnswerer("a", answerer);
+    expect(await two.interactions({ id: "a", limit: 1 })).toMatchObject([
+      { answerer: "anna", answeredAt: expect.any(Number) },
+    ]);
     expect(await two.answer("none", "1", maxAnswers)).toBeUndefined();
     for (const run of ["x", "y"]) await one.create(newRun(run, { project: "p", session: "turn" }));
     const claimed = await Promise.all([one.claimAnswer("a", "x"), two.claimAnswer("a", "y")]);
