@@ -54,8 +54,8 @@ ${table(
 
 ## Events
 
-A run's records are \`{"kind":"event","event":{"type":…}}\`, and last \`{"kind":"result","result":…}\`. A \`?\` marks a field
-that may be absent. [A program with nothing but HTTP](../../../docs/http.md) shows how to read them. Ignore a type or field
+A run's records are \`{"kind":"event","at":…,"event":{"type":…}}\`, and last \`{"kind":"result","result":…}\`. \`at\` is when the event
+happened, in ISO 8601; absent for one that was stored by a version without it. A \`?\` marks a field that may be absent. [A program with nothing but HTTP](../../../docs/http.md) shows how to read them. Ignore a type or field
 that you don't know: later versions add some.
 
 ${table(

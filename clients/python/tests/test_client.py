@@ -4,12 +4,14 @@ import asyncio
 import os
 import subprocess
 import sys
+from datetime import datetime, timezone
 from typing import Any
 
 import httpx
 import pytest
 
-from ambit_client import AmbitError, AsyncClient, Client, UnknownEvent, models
+from ambit_client import AmbitError, AsyncClient, Client, Record, UnknownEvent, models
+from ambit_client._records import record_of
 
 from .conftest import TOKEN, URL
 
@@ -198,7 +200,7 @@ def test_a_run_that_is_cut_again_and_again_runs_once(client: Client) -> None:
 
 def test_an_event_of_a_newer_server() -> None:
     body = (
-        '{"kind":"event","event":{"type":"thunder","loud":true}}\n{"kind":"result","result":'
+        '{"kind":"event","at":"2026-01-01T00:00:00.001Z","event":{"type":"thunder","loud":true}}\n{"kind":"result","result":'
         '{"ok":true,"runId":"r","events":[]}}\n'
     )
 
@@ -206,7 +208,17 @@ def test_an_event_of_a_newer_server() -> None:
         return httpx.Response(200, content=body, headers={"content-type": "application/x-ndjson"})
 
     client = Client(http_client=httpx.Client(transport=httpx.MockTransport(answer)))
-    assert list(client.attach("r")) == [UnknownEvent("thunder", {"type": "thunder", "loud": True})]
+    event = UnknownEvent("thunder", {"type": "thunder", "loud": True})
+    assert list(client.attach("r")) == [event]
+    at = datetime(2026, 1, 1, microsecond=1_000, tzinfo=timezone.utc)
+    assert list(client.attach("r").records()) == [Record(at, event)]
+
+
+def test_an_event_without_a_time() -> None:
+    line = b'{"kind":"event","event":{"type":"message","text":"old"}}'
+    assert record_of(line) == Record(None, models.MessageEvent(type="message", text="old"))
+    with pytest.raises(AmbitError, match="no record"):
+        record_of(b'{"kind":"event","at":"noon","event":{"type":"message","text":"old"}}')
 
 
 async def test_runs_side_by_side(async_client: AsyncClient) -> None:

@@ -8,6 +8,8 @@ export type RunResult = Schema<"RunResult">;
 export type FailedResult = Schema<"FailedResult">;
 export type AgentEvent = Schema<"AgentEvent">;
 export type StreamRecord = Schema<"StreamRecord">;
+/** An event, with the time at which it happened: absent for one that an earlier version of the server stored. */
+export type EventRecord = Extract<StreamRecord, { kind: "event" }>;
 export type InteractionAnswer = Schema<"InteractionAnswer">;
 
 /** A question of the run to its user. */

@@ -935,6 +935,8 @@ export interface components {
         StreamRecord: {
             /** @constant */
             kind: "event";
+            /** Format: date-time */
+            at?: string;
             event: components["schemas"]["AgentEvent"];
         } | {
             /** @constant */

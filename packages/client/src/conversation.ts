@@ -121,7 +121,7 @@ const isNoQuestion: ReadonlySet<number | undefined> = new Set([404, 409, 410]);
  */
 export async function* recordsOfRun(run: Run): AsyncGenerator<StreamRecord, void, void> {
   try {
-    for await (const event of run) yield { kind: "event", event };
+    yield* run.records();
     yield { kind: "result", result: await run.result };
   } catch (error) {
     // With a status, the server refused to begin it.

@@ -1,5 +1,6 @@
 export type {
   AgentEvent,
+  EventRecord,
   FailedResult,
   InteractionAnswer,
   InteractionKind,

@@ -1,5 +1,6 @@
 import type {
   AgentEvent,
+  EventRecord,
   FailedResult,
   InteractionAnswer,
   InteractionRequest,
@@ -54,7 +55,7 @@ export type RunSource =
 
 /**
  * A run as it happens: an async iterable of its events, and a promise of its result. Read the events with one
- * `for await`, or only await the result; the events pass then.
+ * `for await`, or with `records()` where their times matter, or only await the result; the events pass then.
  *
  * A connection that is cut is taken up again where it ended: no event is lost, and none comes twice. Leaving the
  * `for await` early doesn't end the run; `cancel()` does.
@@ -98,6 +99,15 @@ export class Run implements AsyncIterable<AgentEvent> {
 
   /** @throws TypeError the second time: events are read once */
   async *[Symbol.asyncIterator](): AsyncGenerator<AgentEvent, void, void> {
+    for await (const { event } of this.records()) yield event;
+  }
+
+  /**
+   * The events with the time at which each happened (`at`, ISO 8601).
+   *
+   * @throws TypeError the second time: events are read once
+   */
+  async *records(): AsyncGenerator<EventRecord, void, void> {
     if (this.#isRead) throw new TypeError("the events of this run are read already");
     this.#isRead = true;
     const { signal } = this.#options;
@@ -131,7 +141,7 @@ export class Run implements AsyncIterable<AgentEvent> {
   }
 
   /** One turn after the other, as long as what a turn asked is answered here. */
-  async *#turns(): AsyncGenerator<AgentEvent, RunResult, void> {
+  async *#turns(): AsyncGenerator<EventRecord, RunResult, void> {
     let source = this.#source;
     for (let turn = 1; ; turn += 1) {
       const questions = new Questions(this.#http, this.#options, this.#project);
@@ -159,7 +169,7 @@ export class Run implements AsyncIterable<AgentEvent> {
   async *#turn(
     source: RunSource,
     questions: Questions,
-  ): AsyncGenerator<AgentEvent, RunResult | FailedResult, void> {
+  ): AsyncGenerator<EventRecord, RunResult | FailedResult, void> {
     const { silenceMs = defaultSilenceMs, reconnectTimeoutMs = defaultReconnectTimeoutMs } = this.#options;
     let count = source.kind === "attached" ? source.after : 0;
     /** Whether the server has begun the run, so that it is followed rather than begun. */
@@ -179,7 +189,7 @@ export class Run implements AsyncIterable<AgentEvent> {
           attempt = 0;
           if (record.kind === "result") return record.result;
           questions.hear(this.#id, record.event);
-          yield record.event;
+          yield record;
           progressAt = performance.now();
         }
         throw new StreamCut("the stream ended before its result");

@@ -100,10 +100,11 @@ describe("a conversation", () => {
 
   it("has the records of a run that fails, and fails for one that is refused or cut", async () => {
     const failed = result({ ok: false, error: "no", failure: { code: "internal", retryable: false } });
-    const body = { value: records({ kind: "event", event: { type: "message", text: "a" } }, failed) };
+    const said = { kind: "event", at: "2026-01-01T00:00:00.001Z", event: { type: "message", text: "a" } };
+    const body = { value: records(said, failed) };
     const { conversation } = conversationWith({ "/stream": () => new Response(body.value) });
     expect(await Array.fromAsync(recordsOfRun(conversation.begin({}, "r")))).toMatchObject([
-      { kind: "event" },
+      said,
       { kind: "result", result: { ok: false, runId: "r", error: "no" } },
     ]);
     body.value = records({ kind: "event", event: { type: "message", text: "a" } });

@@ -1,6 +1,7 @@
 import { messageOf } from "@ambit/core";
 import { eventRecord, interactionKindSchema } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
+import { textOf } from "./log/recorded-run.js";
 import type { StoreSettings } from "./settings.js";
 import type { Store, StoredInteraction } from "./store/index.js";
 import { aboutExpiry } from "./webhooks/messages.js";
@@ -14,8 +15,8 @@ const afterEndMs = 100;
 const maxQuestions = 100;
 const maxCharacters = 8_388_608;
 
-/** The result's number when the run ended. A reader that has the result continues with the next record. */
-const ended = eventRecord({ type: "data", name: "ambit.run_ended", data: {} });
+/** Has the result's number when the run ended. A reader that has the result continues with the next record. */
+const ended = { type: "data", name: "ambit.run_ended", data: {} } as const;
 
 /** Deletes what has ended and is too old, or too much, and ends questions that waited too long. */
 export class Retaining {
@@ -120,8 +121,8 @@ export class Retaining {
     const run = await store.get(runId);
     if (run === undefined) return false;
     const kind = interactionKindSchema.parse(question.kind);
-    const expiry = eventRecord({ type: "interaction_expired", id, kind });
-    const text = `${ended}\n${expiry}\n`;
+    const expiry = { type: "interaction_expired", id, kind } as const;
+    const text = textOf([ended, expiry].map((event) => eventRecord(event, Date.now())));
     const expired = await store.expire(question, { text, deliveries: aboutExpiry(run, question) });
     if (expired) log.info({ runId, interactionId: id }, "a question has expired");
     return expired;

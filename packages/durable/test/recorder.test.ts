@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { type AgentEvent, type RunResult, runRequestSchema } from "@ambit/core/contract";
+import { type EventRecord, eventRecord, type RunResult, runRequestSchema } from "@ambit/core/contract";
 import { expect, it } from "vitest";
 import type { RecordGroup, RunLog } from "../src/log/follow.js";
 import type { RecordedRun } from "../src/log/recorded-run.js";
@@ -24,7 +24,7 @@ function messagesOf(count: number) {
     async *parts() {
       for (let first = 0; first < count; first += 10) {
         taken.parts += 1;
-        yield { events: Array.from({ length: 10 }, (_, at) => message(first + at)) };
+        yield { records: Array.from({ length: 10 }, (_, at) => message(first + at)) };
       }
       yield { result };
     },
@@ -35,7 +35,8 @@ function messagesOf(count: number) {
   return { run, taken };
 }
 
-const message = (number: number): AgentEvent => ({ type: "message", text: String(number) });
+const message = (number: number): EventRecord =>
+  eventRecord({ type: "message", text: String(number) }, number);
 
 /** A log that takes a group when the test says so. */
 function slowLog() {

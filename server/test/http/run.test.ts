@@ -27,8 +27,8 @@ describe("POST /run", () => {
     const records = await recordsOf(response);
     expect(response.headers.get("content-type")).toBe("application/x-ndjson");
     expect(records.slice(1, 3)).toEqual([
-      { kind: "event", event: { type: "message", text: "one" } },
-      { kind: "event", event: { type: "message", text: "two" } },
+      { kind: "event", at: expect.any(String), event: { type: "message", text: "one" } },
+      { kind: "event", at: expect.any(String), event: { type: "message", text: "two" } },
     ]);
     expect(records.filter(({ kind }) => kind === "result")).toHaveLength(1);
     expect(records.at(-1)).toMatchObject({

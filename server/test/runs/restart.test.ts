@@ -1,3 +1,4 @@
+import { streamRecordSchema } from "@ambit/core/contract";
 import { describe, expect, it } from "vitest";
 import { asking, bodyOf } from "../support/server.js";
 import { counting, databaseFile, serveStored } from "../support/stored-server.js";
@@ -21,6 +22,23 @@ describe("after a restart", () => {
     const text = await (await two.get(`/runs/${runId}/events`)).text();
     expect(text).toContain("step 1");
     expect(text.match(/"kind":"result"/g)).toHaveLength(1);
+  });
+
+  it("each event has the time that its first reader got", async () => {
+    const file = await databaseFile();
+    const { script, proceed } = counting();
+    const one = await serveStored(script, { file });
+    const response = await one.post("/stream", asking);
+    const runId = response.headers.get("x-ambit-run-id");
+    proceed(3);
+    const lines = (await response.text()).split("\n");
+    await one.server.close();
+    const two = await serveStored(script, { file });
+    expect((await (await two.get(`/runs/${runId}/events`)).text()).split("\n")).toEqual(lines);
+    const records = lines
+      .filter((line) => line !== "")
+      .map((line) => streamRecordSchema.parse(JSON.parse(line)));
+    expect(records.filter((record) => "at" in record)).toHaveLength(records.length - 1);
   });
 
   it("a queued run starts on the next server", async () => {

@@ -3,7 +3,7 @@
 from . import models
 from ._async import AsyncClient, AsyncRun
 from ._errors import AmbitError
-from ._records import UnknownEvent
+from ._records import Record, UnknownEvent
 from ._sync import Client, Run
 from ._webhooks import verify_webhook
 
@@ -12,6 +12,7 @@ __all__ = [
     "AsyncClient",
     "AsyncRun",
     "Client",
+    "Record",
     "Run",
     "UnknownEvent",
     "models",

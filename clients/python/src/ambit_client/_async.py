@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from . import models
 from ._errors import AmbitError, failure_of, is_transient, refusal_of, unreachable
-from ._records import Event, LineReader, Result, StreamCut, record_of, resolved, result_of
+from ._records import Event, LineReader, Record, Result, StreamCut, record_of, resolved, result_of
 
 #: A request as the contract's model, or as a mapping with the wire's camelCase keys.
 Request = models.RunRequest | Mapping[str, Any]
@@ -136,13 +136,17 @@ class AsyncRun:
         self._result: models.RunResult | None = None
         self._error: Exception | None = None
         self._is_answered = True
-        self._events = self._read()
+        self._records = self._read()
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
 
     async def __anext__(self) -> Event:
-        return await self._events.__anext__()
+        return (await self._records.__anext__()).event
+
+    def records(self) -> AsyncIterator[Record]:
+        """The events that weren't read yet, each with the time at which it happened (`at`)."""
+        return self._records
 
     async def __aenter__(self) -> AsyncRun:
         return self
@@ -174,7 +178,7 @@ class AsyncRun:
             raise
         return True
 
-    async def _read(self) -> AsyncIterator[Event]:
+    async def _read(self) -> AsyncIterator[Record]:
         try:
             for _ in range(_MAX_TURNS):
                 self._is_answered = True
@@ -183,8 +187,8 @@ class AsyncRun:
                     if isinstance(record, (models.RunResult, models.FailedResult)):
                         turn_result = record
                         continue
-                    if isinstance(record, models.InteractionRequestEvent):
-                        await self._answer(record)
+                    if isinstance(record.event, models.InteractionRequestEvent):
+                        await self._answer(record.event)
                     yield record
                 if not isinstance(turn_result, models.RunResult):
                     assert turn_result is not None
@@ -208,7 +212,7 @@ class AsyncRun:
         self.id, self._after = str(uuid.uuid4()), 0
         self._request = {**following, **session, "runId": self.id}
 
-    async def _turn(self) -> AsyncIterator[Event | Result]:
+    async def _turn(self) -> AsyncIterator[Record | Result]:
         """The records of one turn, the last of which is its result."""
         is_begun = self._request is None
         count, attempt = self._after, 0
@@ -589,7 +593,7 @@ class AsyncClient:
             await response.aclose()
 
 
-async def _records(response: httpx.Response) -> AsyncIterator[Event | Result]:
+async def _records(response: httpx.Response) -> AsyncIterator[Record | Result]:
     reader = LineReader()
     try:
         async for data in response.aiter_bytes():

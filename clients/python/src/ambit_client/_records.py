@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -31,6 +32,15 @@ class UnknownEvent:
 Event = models.Event | UnknownEvent
 Result = models.RunResult | models.FailedResult
 
+
+@dataclass(frozen=True)
+class Record:
+    """An event, and when it happened: None for one that an earlier version of the server stored."""
+
+    at: datetime | None
+    event: Event
+
+
 _event: TypeAdapter[models.Event] = TypeAdapter(Annotated[models.Event, Field(discriminator="type")])
 
 
@@ -50,23 +60,25 @@ class LineReader:
         return [bytes(line) for line in lines if line.strip()]
 
 
-def record_of(line: bytes) -> Event | Result:
-    """The event or the result in a line.
+def record_of(line: bytes) -> Record | Result:
+    """The event with its time, or the result, in a line.
 
     Raises AmbitError for what isn't a record.
     """
     try:
         record = json.loads(line)
-        kind, value = record["kind"], record[record["kind"]]
-    except (ValueError, TypeError, KeyError) as cause:
+        kind, value, time = record["kind"], record[record["kind"]], record.get("at")
+        # Python 3.10 reads no Z.
+        at = None if time is None else datetime.fromisoformat(time.replace("Z", "+00:00"))
+    except (ValueError, TypeError, KeyError, AttributeError) as cause:
         raise _not_a_record(f"it begins with {line[:40]!r}") from cause
     if kind == "result":
         return result_of(value)
     try:
-        return _event.validate_python(value)
+        return Record(at, _event.validate_python(value))
     except ValidationError:
         if isinstance(value, dict) and isinstance(value.get("type"), str):
-            return UnknownEvent(value["type"], value)
+            return Record(at, UnknownEvent(value["type"], value))
         raise _not_a_record("its event has no type") from None
 
 

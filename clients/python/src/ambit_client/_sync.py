@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from . import models
 from ._errors import AmbitError, failure_of, is_transient, refusal_of, unreachable
-from ._records import Event, LineReader, Result, StreamCut, record_of, result_of
+from ._records import Event, LineReader, Record, Result, StreamCut, record_of, result_of
 
 #: A request as the contract's model, or as a mapping with the wire's camelCase keys.
 Request = models.RunRequest | Mapping[str, Any]
@@ -136,13 +136,17 @@ class Run:
         self._result: models.RunResult | None = None
         self._error: Exception | None = None
         self._is_answered = True
-        self._events = self._read()
+        self._records = self._read()
 
     def __iter__(self) -> Iterator[Event]:
         return self
 
     def __next__(self) -> Event:
-        return self._events.__next__()
+        return (self._records.__next__()).event
+
+    def records(self) -> Iterator[Record]:
+        """The events that weren't read yet, each with the time at which it happened (`at`)."""
+        return self._records
 
     def __enter__(self) -> Run:
         return self
@@ -174,7 +178,7 @@ class Run:
             raise
         return True
 
-    def _read(self) -> Iterator[Event]:
+    def _read(self) -> Iterator[Record]:
         try:
             for _ in range(_MAX_TURNS):
                 self._is_answered = True
@@ -183,8 +187,8 @@ class Run:
                     if isinstance(record, (models.RunResult, models.FailedResult)):
                         turn_result = record
                         continue
-                    if isinstance(record, models.InteractionRequestEvent):
-                        self._answer(record)
+                    if isinstance(record.event, models.InteractionRequestEvent):
+                        self._answer(record.event)
                     yield record
                 if not isinstance(turn_result, models.RunResult):
                     assert turn_result is not None
@@ -208,7 +212,7 @@ class Run:
         self.id, self._after = str(uuid.uuid4()), 0
         self._request = {**following, **session, "runId": self.id}
 
-    def _turn(self) -> Iterator[Event | Result]:
+    def _turn(self) -> Iterator[Record | Result]:
         """The records of one turn, the last of which is its result."""
         is_begun = self._request is None
         count, attempt = self._after, 0
@@ -585,7 +589,7 @@ class Client:
             response.close()
 
 
-def _records(response: httpx.Response) -> Iterator[Event | Result]:
+def _records(response: httpx.Response) -> Iterator[Record | Result]:
     reader = LineReader()
     try:
         for data in response.iter_bytes():

@@ -3674,6 +3674,7 @@ class EventRecord(BaseModel):
         populate_by_name=True,
     )
     kind: Literal['event']
+    at: AwareDatetime | None = None
     event: Annotated[
         TurnEvent | MessageEvent | ThoughtEvent | MessageStartEvent | MessageDeltaEvent | MessageEndEvent | ThoughtStartEvent | ThoughtDeltaEvent | ThoughtEndEvent | ToolCallEvent | ToolOutputEvent | ToolResultEvent | InteractionRequestEvent | InteractionResponseEvent | InteractionExpiredEvent | BoundaryDecisionEvent | CommandsEvent | ModeEvent | ConfigurationEvent | DataEvent | FileEvent | UsageEvent | McpServerFailedEvent | ErrorEvent | DoneEvent,
         Field(discriminator='type'),

@@ -1,11 +1,5 @@
 import type { AmbitError, AtCapacity, RunCancelled } from "@ambit/core";
-import {
-  type AgentEvent,
-  eventRecord,
-  projectOf,
-  type RunRequest,
-  type RunResult,
-} from "@ambit/core/contract";
+import { type EventRecord, projectOf, type RunRequest, type RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import type { Sealing } from "../sealing.js";
 import type { NewRun } from "../store/index.js";
@@ -43,7 +37,7 @@ export interface RecordedRun {
   /** Resolves when everything the run opened is closed, with its failure if there was one. */
   readonly ended: Promise<AmbitError | undefined>;
   /** Its first events, which are there before it starts. Taken here, they aren't yielded again. */
-  announced(): readonly AgentEvent[];
+  announced(): readonly EventRecord[];
   /** Called before it starts: it acts only while the hold is current. */
   holdBy(hold: LeasedHold): void;
   /**
@@ -54,7 +48,7 @@ export interface RecordedRun {
     readonly events: number;
     readonly characters: number;
     readonly timeoutMs: number;
-  }): AsyncIterable<{ readonly events: readonly AgentEvent[] } | { readonly result: RunResult }>;
+  }): AsyncIterable<{ readonly records: readonly EventRecord[] } | { readonly result: RunResult }>;
   /** Ends it before it starts. */
   withdraw(): void;
   cancel(reason: RunCancelled | AtCapacity): void;
@@ -62,15 +56,15 @@ export interface RecordedRun {
   answer(interactionId: string, body: unknown): void;
 }
 
-/** Events as NDJSON. Joined at once: otherwise V8 would keep each line until the text is written. */
-export function textOf(events: readonly AgentEvent[]): string {
-  return events.map((event) => `${eventRecord(event)}\n`).join("");
+/** Records as NDJSON. Joined at once: otherwise V8 would keep each line until the text is written. */
+export function textOf(records: readonly EventRecord[]): string {
+  return records.map((record) => `${JSON.stringify(record)}\n`).join("");
 }
 
 /** What a run says of itself before it starts, to be stored with it. */
 export function announcedBy(run: RecordedRun): Pick<NewRun, "announced"> {
-  const events = run.announced();
-  return events.length === 0 ? {} : { announced: { count: events.length, text: textOf(events) } };
+  const records = run.announced();
+  return records.length === 0 ? {} : { announced: { count: records.length, text: textOf(records) } };
 }
 
 /** What a run's request and plan say, to be stored with it. @param sealing of its webhook's address */

@@ -1,6 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AtCapacity, messageOf, RunCancelled, StoreFailed, toAmbitError } from "@ambit/core";
-import { type AgentEvent, type AgentEventOf, isAbout, type RunResult } from "@ambit/core/contract";
+import {
+  type AgentEvent,
+  type AgentEventOf,
+  type EventRecord,
+  isAbout,
+  type RunResult,
+} from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import type { NewDelivery, NewInteraction } from "../store/index.js";
 import { aboutEnd, aboutExpiry, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
@@ -91,16 +97,16 @@ export class Recorder {
     if (this.options.isAnnounced) await nextTurn();
     for await (const part of this.run.parts(gathering)) {
       if ("result" in part) result = part.result;
-      else if (!this.#isLost) await this.#append(part.events);
+      else if (!this.#isLost) await this.#append(part.records);
     }
     if (this.#isLost || result === undefined) return undefined;
     return (await this.#finish(result)) ? result : undefined;
   }
 
-  async #append(events: readonly AgentEvent[]): Promise<void> {
+  async #append(records: readonly EventRecord[]): Promise<void> {
     const { run, runLog, log } = this.options;
     try {
-      const group = this.#groupOf(events);
+      const group = this.#groupOf(records);
       const written = await runLog.append(group, this.#lost.signal);
       if (written === "fenced") this.lose(new RunCancelled(takenOver));
       else if (written === "full")
@@ -112,10 +118,10 @@ export class Recorder {
     }
   }
 
-  #groupOf(events: readonly AgentEvent[]): RecordGroup {
+  #groupOf(records: readonly EventRecord[]): RecordGroup {
     const group: Questions = { asked: [], withdrawn: [], deliveries: [] };
-    for (const event of events) this.#note(event, group);
-    return { count: events.length, text: textOf(events), ...group };
+    for (const { event } of records) this.#note(event, group);
+    return { count: records.length, text: textOf(records), ...group };
   }
 
   /** Questions are also kept separately, in the same group. */

@@ -1,8 +1,8 @@
-import type { AgentEvent, RunResult, StreamRecord } from "@ambit/core/contract";
+import type { EventRecord, RunResult, StreamRecord } from "@ambit/core/contract";
 import type { RunEvents } from "./run-events.js";
 
 /** The events of a run since the last read, then its one result. */
-export type RunPart = { readonly events: readonly AgentEvent[] } | { readonly result: RunResult };
+export type RunPart = { readonly records: readonly EventRecord[] } | { readonly result: RunResult };
 
 /**
  * After a part of at least `events`, the next one gathers for `timeoutMs`, or until it has `characters`. An event that
@@ -34,7 +34,7 @@ export function nextPart(
     while (await events.more()) {
       const waiting = events.take();
       isStream = gathering !== undefined && waiting.length >= gathering.events;
-      if (waiting.length > 0) return { done: false, value: { events: waiting } };
+      if (waiting.length > 0) return { done: false, value: { records: waiting } };
     }
     const last = isDelivered ? undefined : await result();
     if (last === undefined) return { done: true, value: undefined };
@@ -45,19 +45,19 @@ export function nextPart(
 
 /** The same one by one. */
 export function nextRecord(next: Next<RunPart>): Next<StreamRecord> {
-  let events: readonly AgentEvent[] = [];
-  let at = 0;
+  let records: readonly EventRecord[] = [];
+  let index = 0;
   return async () => {
     for (;;) {
-      const event = events[at];
-      at += 1;
-      if (event !== undefined) return { done: false, value: { kind: "event", event } };
+      const record = records[index];
+      index += 1;
+      if (record !== undefined) return { done: false, value: record };
       const part = await next();
       if (part.done) return part;
       if ("result" in part.value)
         return { done: false, value: { kind: "result", result: part.value.result } };
-      events = part.value.events;
-      at = 0;
+      records = part.value.records;
+      index = 0;
     }
   };
 }

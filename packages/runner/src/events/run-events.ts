@@ -1,4 +1,4 @@
-import type { AgentEvent, Warning } from "@ambit/core/contract";
+import { type AgentEvent, type EventRecord, eventRecord, type Warning } from "@ambit/core/contract";
 import type { ObservedStage } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { sizeOf } from "../lifetime/memory/size.js";
@@ -16,7 +16,7 @@ import { TurnRecord } from "./turn-record.js";
 export class RunEvents {
   readonly record: TurnRecord;
   readonly decisions = new Decisions((event) => this.push(event));
-  readonly #channel = new EventChannel<AgentEvent>();
+  readonly #channel = new EventChannel<EventRecord>();
   #isClosed = false;
 
   readonly redactor: Redactor;
@@ -70,7 +70,7 @@ export class RunEvents {
     const size = sizeOf(safe);
     this.record.add(safe, size);
     this.observation.happened(safe);
-    return this.#channel.push(safe, size);
+    return this.#channel.push(eventRecord(safe, Date.now()), size);
   }
 
   /** The approximate number of characters held here. */
@@ -120,7 +120,7 @@ export class RunEvents {
   }
 
   /** For the run's one reader: all events that wait for it. */
-  take(): readonly AgentEvent[] {
+  take(): readonly EventRecord[] {
     return this.#channel.take();
   }
 

@@ -10,6 +10,7 @@ import {
 import {
   type AgentEvent,
   type ContentBlock,
+  type EventRecord,
   onDisconnectOf,
   type RunRequest,
   type RunResult,
@@ -121,7 +122,7 @@ export class Run {
   }
 
   /** Its first events, which are there before it begins. Its reader gets them here or with the others. */
-  announced(): readonly AgentEvent[] {
+  announced(): readonly EventRecord[] {
     return this.events.take();
   }
 

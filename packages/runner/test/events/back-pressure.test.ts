@@ -1,5 +1,5 @@
 import { forever } from "@ambit/fakes/harness";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { EventChannel } from "../../src/events/event-channel.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 
@@ -27,6 +27,25 @@ describe("a reader that doesn't read", () => {
     expect(produced).toBe(stoppedAt);
     await records.return();
     expect(produced).toBeLessThan(10_000);
+  });
+
+  test("changes no event's time", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2026-01-01T00:00:00.001Z") });
+    onTestFinished(() => void vi.useRealTimers());
+    const world = await createWorld({
+      script: async function* () {
+        yield { type: "message", text: "early" };
+        await forever();
+      },
+    });
+    const run = await world.admit({});
+    const records = run.records();
+    await records.next();
+    await settled();
+    vi.setSystemTime("2026-01-01T00:01:00Z");
+    const { value } = await records.next();
+    expect(value).toMatchObject({ at: "2026-01-01T00:00:00.001Z", event: { text: "early" } });
+    await records.return();
   });
 
   test("doesn't keep a cancelled run from closing", async () => {

@@ -175,7 +175,7 @@ describe("an observer of runs", () => {
     const { seen, observer } = recorder();
     const world = await createWorld({ observers: [observer] });
     const run = await world.admit({});
-    expect(run.announced()).toMatchObject([{ type: "data", name: "run" }]);
+    expect(run.announced()).toMatchObject([{ event: { type: "data", name: "run" } }]);
     run.withdraw();
     expect(await run.ended).toMatchObject({ code: "run_cancelled" });
     expect(seen).toEqual(["data"]);

@@ -1,3 +1,4 @@
+import "reflect-metadata";
 import { expect, test } from "vitest";
 import { maxWarnings, Warnings } from "../../src/events/run-events.js";
 

@@ -22,7 +22,7 @@ export async function attach(typed: string, options: AttachOptions): Promise<num
 /** Prints a run of a server to its end. Returns the exit code. @throws AmbitError if it can't be followed to its result */
 export async function print(run: Run, printer: RecordPrinter): Promise<number> {
   try {
-    for await (const event of run) await printer.event(event);
+    for await (const record of run.records()) await printer.event(record);
     await printer.result(await run.result);
     return exitCodeOf(undefined);
   } catch (error) {

@@ -104,7 +104,7 @@ async function drive(
     for await (const records of runs.follow(run.key, 0, leaving.signal)) {
       for (const record of recordsIn(records)) {
         if (record.kind === "event") {
-          await printer.event(record.event);
+          await printer.event(record);
           if (record.event.type === "interaction_request") {
             questions?.ask(record.event);
             byHand?.asked(record.event);

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { AgentEvent, FailedResult, RunResult } from "@ambit/core";
+import type { AgentEvent, EventRecord, FailedResult, RunResult } from "@ambit/core";
 import type { Progress } from "./progress.js";
 import { Timeline } from "./timeline.js";
 
@@ -9,7 +9,7 @@ export interface RecordPrinter {
   readonly keepsEvents: boolean;
   /** Whether a program reads stdout: text for a person doesn't belong there. */
   readonly isForProgram: boolean;
-  event(event: AgentEvent): Promise<void>;
+  event(record: EventRecord): Promise<void>;
   result(result: RunResult | FailedResult): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export function printerFor(
     return {
       keepsEvents: false,
       isForProgram: true,
-      event: (event) => line({ kind: "event", event }),
+      event: line,
       result: (result) => line({ kind: "result", result }),
     };
   }
@@ -51,7 +51,7 @@ export function printerFor(
     return {
       keepsEvents: false,
       isForProgram: false,
-      event: async (event) => {
+      event: async ({ event }) => {
         progress?.clear();
         if (isShown(event)) await print(timeline.event(event, performance.now()));
         const step = stepAfter(event);
