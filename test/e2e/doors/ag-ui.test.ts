@@ -95,6 +95,19 @@ describe("a thread of AG-UI", () => {
     expect(thread.state).toHaveProperty("plan");
   });
 
+  it("shows a file of the workspace by a URL that an image opens by itself", async () => {
+    const thread = new Thread();
+    const ambit = { outputs: { include: ["*.png"] } };
+    const files: { readonly url: string; readonly mediaType: string }[] = [];
+    const onCustomEvent: AgentSubscriber["onCustomEvent"] = ({ event: { name, value } }) =>
+      void (name === "file" && files.push(value));
+    await thread.send(["run printf ours > dot.png"], { forwardedProps: { ambit } }, { onCustomEvent });
+    expect(files).toMatchObject([{ mediaType: "image/png" }]);
+    const url = new URL(files[0]?.url ?? "", server.url);
+    expect(await (await fetch(url)).text()).toBe("ours");
+    expect((await fetch(`${url.origin}${url.pathname}`)).status).toBe(401);
+  });
+
   it.each([
     [{ approved: true }, 'tool: {"booked":"1A"}'],
     [{ approved: false }, "tool: The user did not approve tool 'book'."],

@@ -78,6 +78,24 @@ describe("a chat of the AI SDK", () => {
     await validateUIMessages({ messages: chat.messages });
   });
 
+  it("shows a file of the workspace by a URL that an image opens by itself, and nothing else", async () => {
+    const outputs = { ambit: { outputs: { include: ["*.png"] } } };
+    const urlOf = async (content: string) => {
+      const { chat } = newChat();
+      await chat.sendMessage(script(`run printf ${content} > dot.png`), { body: outputs });
+      const part = chat.messages.at(-1)?.parts.find(({ type }) => type === "file");
+      expect(part).toMatchObject({ mediaType: "image/png" });
+      return new URL(part?.type === "file" ? part.url : "", server.url);
+    };
+    const [ours, other] = [await urlOf("ours"), await urlOf("other")];
+    const opened = await fetch(ours);
+    expect([opened.status, await opened.text()]).toEqual([200, "ours"]);
+    const statusOf = async ({ origin, pathname }: URL, query: string) =>
+      (await fetch(`${origin}${pathname}${query}`)).status;
+    expect([await statusOf(ours, ""), await statusOf(other, ours.search)]).toEqual([401, 404]);
+    expect(await statusOf(other, other.search)).toBe(200);
+  });
+
   it.each([
     [true, ["text: before", 'book: output-available {"booked":"1A"}', "text: after"]],
     [false, ["text: before", "book: output-denied", "text: after"]],

@@ -116,7 +116,7 @@ describe.each(protocols)("the official client, %s", (protocol) => {
     expect(version).toBe(protocol);
     const heard: (string | undefined)[] = [];
     const result = await call("run_agent", script("write notes.txt hello", "say Done."), {
-      request: { outputs: { patch: true } },
+      request: { outputs: { patch: true, include: ["*.txt"] } },
       hear: (message) => heard.push(message),
     });
     expect(result).toMatchObject({
@@ -131,6 +131,18 @@ describe.each(protocols)("the official client, %s", (protocol) => {
     expect(textOf(result)).toContain("Done.\\n\\nChanged:\\n- added notes.txt");
     expect(heard.join("\n")).toContain("calls write: ");
     expect(JSON.stringify([result, heard])).not.toContain("the-deployers-secret");
+    const { content } = z.object({ content: z.array(z.looseObject({})) }).parse(result);
+    const [, link] = content;
+    expect(link).toMatchObject({ type: "resource_link", name: "notes.txt", size: 5 });
+    const { pathname, search, origin } = new URL(String(link?.uri));
+    expect([origin, pathname]).toEqual([
+      "https://ambit.example.com",
+      expect.stringMatching(/^\/base\/runs\/.*\/notes.txt$/),
+    ]);
+    // As the proxy of that address passes it on.
+    const file = `${server.url}${pathname.replace("/base", "")}`;
+    expect(await (await fetch(`${file}${search}`)).text()).toBe("hello");
+    expect((await fetch(file)).status).toBe(401);
   });
 
   it.each([
