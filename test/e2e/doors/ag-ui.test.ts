@@ -240,14 +240,16 @@ describe("the program of docs/doors/ag-ui.md", () => {
     const program = await readFile(join(repository, file), "utf8");
     expect(await readFile(join(repository, "docs/doors/ag-ui.md"), "utf8")).toContain(program);
     expect(program.split("\n").length).toBeLessThanOrEqual(41);
-    const child = execa(process.execPath, [file, "say one", 'call book {"seat":"1A"}', "say two"], {
-      cwd: repository,
-      env: { AMBIT_URL: server.url, AMBIT_TOKEN: token },
-    });
-    child.stdout.on("data", (said) => {
-      if (String(said).includes('May book be called? {"seat":"1A"}')) child.stdin.end("y\n");
-    });
-    const { stdout } = await child;
+    const { stdout } = await execa(
+      process.execPath,
+      [file, "say one", 'call book {"seat":"1A"}', "say two"],
+      {
+        cwd: repository,
+        env: { AMBIT_URL: server.url, AMBIT_TOKEN: token },
+        // A pipe that has ended before the question comes.
+        input: "yes\n",
+      },
+    );
     expect(stdout).toMatch(/one[\s\S]*\{"booked":"1A"\}[\s\S]*two/);
   });
 });

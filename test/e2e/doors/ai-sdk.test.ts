@@ -227,14 +227,16 @@ describe("the program of docs/doors/ai-sdk.md", () => {
     const program = await readFile(join(repository, file), "utf8");
     expect(page).toContain(program);
     expect(program.split("\n").length).toBeLessThanOrEqual(41);
-    const child = execa(process.execPath, [file, "say one", 'call book {"seat":"1A"}', "say two"], {
-      cwd: repository,
-      env: { AMBIT_URL: server.url, AMBIT_TOKEN: token },
-    });
-    child.stdout.on("data", (said) => {
-      if (String(said).includes('May the agent call {"seat":"1A"}?')) child.stdin.end("y\n");
-    });
-    const { stdout } = await child;
+    const { stdout } = await execa(
+      process.execPath,
+      [file, "say one", 'call book {"seat":"1A"}', "say two"],
+      {
+        cwd: repository,
+        env: { AMBIT_URL: server.url, AMBIT_TOKEN: token },
+        // A pipe that has ended before the question comes.
+        input: "yes\n",
+      },
+    );
     expect(stdout).toContain("one\ntwo");
   });
 });

@@ -414,14 +414,12 @@ describe("the program of docs/doors/mcp.md", () => {
     const program = await readFile(join(repository, file), "utf8");
     expect(page).toContain(program);
     expect(program.split("\n").length).toBeLessThanOrEqual(41);
-    const child = execa(process.execPath, [file, "run echo please", "say Done."], {
+    const { stdout, stderr } = await execa(process.execPath, [file, "run echo please", "say Done."], {
       cwd: repository,
       env: { AMBIT_URL: server.url, AMBIT_TOKEN: tokens.ours },
+      // A pipe that has ended before the question comes.
+      input: "yes\n",
     });
-    child.stdout.on("data", (said) => {
-      if (String(said).includes("Allow it?")) child.stdin.end("y\n");
-    });
-    const { stdout, stderr } = await child;
     expect(stderr).toContain("… calls run: echo please");
     expect(stdout).toContain("Done.\n\n(run ");
   });
