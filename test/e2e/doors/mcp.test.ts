@@ -348,6 +348,18 @@ describe("a retried call of the 2026-07-28 protocol", () => {
   });
 });
 
+/** A request of a session that any caller can send who knows its id. */
+async function listTools(token: string, sessionId: string): Promise<Response> {
+  const headers = {
+    authorization: `Bearer ${token}`,
+    accept: "application/json, text/event-stream",
+    "content-type": "application/json",
+    "mcp-session-id": sessionId,
+  };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/list" });
+  return await fetch(endpoint(), { method: "POST", headers, body });
+}
+
 describe("a session of the 2025 protocols", () => {
   it("names the question in the result where its client fails to ask", async () => {
     const { call } = await connect["2025-11-25"]({
@@ -360,19 +372,26 @@ describe("a session of the 2025 protocols", () => {
     });
   });
 
+  it("serves a page by each token of its session, and no other page", async () => {
+    const sessionId = randomUUID();
+    const request = { harness: "demo", permissions: { default: "allow" } };
+    const pageOf = async (session: string) =>
+      (await api().makeToken({ sessionId: session, may: ["read", "answer", "run"], request })).token;
+    const { client, transport } = await connectFormer({ token: await pageOf(sessionId) });
+    const call = { name: "run_agent", arguments: { ...script("say hello"), sessionId } };
+    expect(await client.callTool(call, CallToolResultSchema)).toMatchObject({
+      structuredContent: { status: "completed", output: "hello" },
+    });
+    const mcpSession = transport.sessionId ?? "";
+    const statusFor = async (token: string) => (await listTools(token, mcpSession)).status;
+    expect(await statusFor(await pageOf(sessionId))).toBe(200);
+    expect(await statusFor(await pageOf(randomUUID()))).toBe(404);
+    expect(await statusFor(tokens.ours)).toBe(404);
+  });
+
   it("serves only the tenant that opened it", async () => {
     const { transport } = await connectFormer();
-    const post = async (token: string) =>
-      await fetch(endpoint(), {
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${token}`,
-          accept: "application/json, text/event-stream",
-          "content-type": "application/json",
-          "mcp-session-id": transport.sessionId ?? "",
-        },
-        body: JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/list" }),
-      });
+    const post = async (token: string) => await listTools(token, transport.sessionId ?? "");
     expect((await post(tokens.theirs)).status).toBe(404);
     expect((await post("none")).status).toBe(401);
     // The control: its own tenant's token.
