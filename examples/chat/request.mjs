@@ -6,6 +6,8 @@ export const request = {
   harness: "demo",
   // Nothing outside can be reached, and nothing outside the workspace can be written.
   sandboxPermission: { network: "off", filesystem: "workspace" },
+  // The chat shows what the agent draws.
+  outputs: { include: ["*.png", "*.jpg", "*.webp"] },
   permissions: { default: "allow", rules: [{ pattern: "delete_bookings", permission: "deny" }] },
   customTools: [
     {

@@ -69,8 +69,8 @@ const ambit = await openAmbit({
 const [server, files] = await Promise.all([startServer(ambit), bundle()]);
 const instead = await requestHere(server.url, headers);
 
-/** Passes a request of the chat on, as a platform does for a user whom it knows. */
-async function passOn(incoming, outgoing) {
+/** Passes a request of the chat on, as a platform does for a user whom it knows. A file's URL has a token of its own. */
+async function passOn(incoming, outgoing, headers) {
   const { method, url } = incoming;
   const leave = new AbortController();
   outgoing.once("close", () => leave.abort());
@@ -96,7 +96,8 @@ async function passOn(incoming, outgoing) {
 const page = createServer((incoming, outgoing) => {
   const { pathname } = new URL(incoming.url ?? "/", "http://page");
   const file = files.get(pathname);
-  if (pathname.startsWith("/ai-sdk/")) return void passOn(incoming, outgoing).catch(() => outgoing.destroy());
+  const from = pathname.startsWith("/ai-sdk/") ? headers : pathname.startsWith("/runs/") ? {} : undefined;
+  if (from !== undefined) return void passOn(incoming, outgoing, from).catch(() => outgoing.destroy());
   outgoing.writeHead(file === undefined ? 404 : 200, {
     "content-type": `${file?.type ?? "text/plain"}; charset=utf-8`,
   });

@@ -4,12 +4,11 @@ import { createInterface } from "node:readline/promises";
 import { HttpAgent, type ResumeEntry, type RunFinishedOutcome } from "@ag-ui/client";
 
 const { AMBIT_URL = "http://127.0.0.1:8765", AMBIT_TOKEN = "" } = process.env;
-const agent = new HttpAgent({
-  url: `${AMBIT_URL}/ag-ui/run`,
-  threadId: crypto.randomUUID(),
-  headers: { authorization: `Bearer ${AMBIT_TOKEN}` },
-});
-const terminal = createInterface({ input: stdin, output: stdout });
+const headers = { authorization: `Bearer ${AMBIT_TOKEN}` };
+const agent = new HttpAgent({ url: `${AMBIT_URL}/ag-ui/run`, threadId: crypto.randomUUID(), headers });
+const terminal = createInterface({ input: stdin });
+// They may come before their question; the end of the input is a no.
+const answerLines = terminal[Symbol.asyncIterator]();
 
 /** Sends the messages that are new, or the answers. Returns how the run has ended. */
 async function send(resume?: ResumeEntry[]): Promise<RunFinishedOutcome | undefined> {
@@ -31,8 +30,9 @@ let outcome = await send();
 while (outcome?.type === "interrupt") {
   const answers: ResumeEntry[] = [];
   for (const { id, message, metadata } of outcome.interrupts) {
-    const said = await terminal.question(`${message} ${JSON.stringify(metadata?.input)} [y/n] `);
-    answers.push({ interruptId: id, status: "resolved", payload: { approved: said === "y" } });
+    stdout.write(`${message} ${JSON.stringify(metadata?.input)} [y/n] `);
+    const approved = /^y/i.test((await answerLines.next()).value ?? "");
+    answers.push({ interruptId: id, status: "resolved", payload: { approved } });
   }
   outcome = await send(answers);
 }

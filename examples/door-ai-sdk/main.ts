@@ -4,11 +4,11 @@ import { createInterface } from "node:readline/promises";
 import { DefaultChatTransport, isToolUIPart, readUIMessageStream, type UIMessage } from "ai";
 
 const { AMBIT_URL = "http://127.0.0.1:8765", AMBIT_TOKEN = "" } = process.env;
-const transport = new DefaultChatTransport<UIMessage>({
-  api: `${AMBIT_URL}/ai-sdk/chat`,
-  headers: { authorization: `Bearer ${AMBIT_TOKEN}` },
-});
-const terminal = createInterface({ input: stdin, output: stdout });
+const headers = { authorization: `Bearer ${AMBIT_TOKEN}` };
+const transport = new DefaultChatTransport<UIMessage>({ api: `${AMBIT_URL}/ai-sdk/chat`, headers });
+const terminal = createInterface({ input: stdin });
+// They may come before their question; the end of the input is a no.
+const answerLines = terminal[Symbol.asyncIterator]();
 const text = process.argv.slice(2).join("\n");
 const said: UIMessage = { id: "said", role: "user", parts: [{ type: "text", text }] };
 const chat = { chatId: crypto.randomUUID(), trigger: "submit-message" as const, messageId: undefined };
@@ -28,8 +28,9 @@ for (;;) {
   const asking = (message?.parts ?? []).filter(isToolUIPart).filter(({ state }) => /requested$/.test(state));
   if (asking.length === 0) break;
   for (const part of asking) {
-    const said = await terminal.question(`May the agent call ${JSON.stringify(part.input)}? [y/n] `);
-    const approval = { ...part.approval, approved: said === "y" };
+    stdout.write(`May the agent call ${JSON.stringify(part.input)}? [y/n] `);
+    const approved = /^y/i.test((await answerLines.next()).value ?? "");
+    const approval = { ...part.approval, approved };
     Object.assign(part, { state: "approval-responded", approval });
   }
   message = await send(message);

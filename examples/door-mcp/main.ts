@@ -4,7 +4,9 @@ import { createInterface } from "node:readline/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 
 const { AMBIT_URL = "http://127.0.0.1:8765", AMBIT_TOKEN = "" } = process.env;
-const terminal = createInterface({ input: stdin, output: stdout });
+const terminal = createInterface({ input: stdin });
+// They may come before their question; the end of the input is a no.
+const answerLines = terminal[Symbol.asyncIterator]();
 const client = new Client(
   { name: "ambit-example", version: "1.0.0" },
   { versionNegotiation: { mode: "auto" }, capabilities: { elicitation: {} } },
@@ -12,8 +14,9 @@ const client = new Client(
 
 // What the run asks its user.
 client.setRequestHandler("elicitation/create", async ({ params }) => {
-  const answer = await terminal.question(`${params.message} Allow it? [y/n] `);
-  return { action: "accept", content: { approved: answer === "y" } };
+  stdout.write(`${params.message} Allow it? [y/n] `);
+  const approved = /^y/i.test((await answerLines.next()).value ?? "");
+  return { action: "accept", content: { approved } };
 });
 
 const requestInit = { headers: { authorization: `Bearer ${AMBIT_TOKEN}` } };

@@ -42,7 +42,7 @@ describe("the outputs of a run", () => {
     expect(result.events).toContainEqual({
       type: "file",
       url: `/runs/${runId}/files/dist/report.txt`,
-      mediaType: "application/octet-stream",
+      mediaType: "text/plain",
       ...outputs.files[0],
     });
 

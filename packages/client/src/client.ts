@@ -195,7 +195,7 @@ export class AmbitClient {
     });
   }
 
-  /** @param options `urlTtlMs`: each file gets a `url`, relative to the server, which needs no token for so long. */
+  /** @param options `urlTtlMs`: each file gets a `url`, below the server's `publicUrl` or relative to it, which needs no token for so long. */
   async files(
     runId: string,
     { urlTtlMs, ...options }: CallOptions & { readonly urlTtlMs?: number } = {},

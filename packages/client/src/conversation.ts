@@ -52,6 +52,25 @@ export class Conversation {
   }
 
   /**
+   * The records of a run of this conversation. They end with its result, failed or not. A file of its outputs has a URL that a
+   * browser opens by itself, for a day at most; for a caller that may not read the run's files, it stays closed.
+   *
+   * @throws AmbitError if the run was refused before it began, or can't be followed to its end
+   */
+  async *records(run: Run): AsyncGenerator<StreamRecord, void, void> {
+    let urls: ReadonlyMap<string, string> | undefined;
+    for await (const record of recordsOf(run)) {
+      if (record.kind !== "event" || record.event.type !== "file" || record.event.path === undefined) {
+        yield record;
+        continue;
+      }
+      const { event } = record;
+      urls ??= await fileUrls(this.#client, run.id);
+      yield { ...record, event: { ...event, url: urls.get(record.event.path) ?? event.url } };
+    }
+  }
+
+  /**
    * Begins a run. Its session is this one, whatever the request says.
    *
    * @param runId of a new message's first run, or as `continuedRunId` names the next one. Default: a new message's.
@@ -108,18 +127,31 @@ export class Conversation {
   }
 }
 
+/** The most that a server gives: a user may come back to a chat. */
+const fileUrlTtlMs = 86_400_000;
+
+/**
+ * The URLs of a run's files, by their paths: each opens its file without a header, for a day at most. Empty for a caller that may
+ * not read them.
+ */
+export async function fileUrls(client: AmbitClient, runId: string): Promise<ReadonlyMap<string, string>> {
+  try {
+    const { files } = await client.files(runId, { urlTtlMs: fileUrlTtlMs });
+    return new Map(files.flatMap(({ path, url }) => (url === undefined ? [] : [[path, url]])));
+  } catch (error) {
+    // The token of a page lacks `read`, or the run was deleted meanwhile.
+    if (error instanceof AmbitError && (error.status === 403 || error.status === 404)) return new Map();
+    throw error;
+  }
+}
+
 /** A connection that is cut isn't taken up again: the protocol's client must see it, and has its own way to come back. */
 const followed = { reconnectTimeoutMs: 0 };
 
 /** The id names no question of the run, or one that is answered, or one whose time is over. */
 const isNoQuestion: ReadonlySet<number | undefined> = new Set([404, 409, 410]);
 
-/**
- * The records of a run. They end with its result, failed or not.
- *
- * @throws AmbitError if the run was refused before it began, or can't be followed to its end
- */
-export async function* recordsOfRun(run: Run): AsyncGenerator<StreamRecord, void, void> {
+async function* recordsOf(run: Run): AsyncGenerator<StreamRecord, void, void> {
   try {
     yield* run.records();
     yield { kind: "result", result: await run.result };

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { AmbitClient } from "../src/client.js";
-import { Conversation, continuedRunId, eventStream, messageIdOf, recordsOfRun } from "../src/conversation.js";
+import { Conversation, continuedRunId, eventStream, messageIdOf } from "../src/conversation.js";
 
 describe("the runs of one message", () => {
   it.each([
@@ -90,7 +90,7 @@ describe("a conversation", () => {
       "/stream": () => new Response(records(result({ ok: true }))),
     });
     const run = conversation.begin({ messages: [{ role: "user", content: "hi" }] }, "r");
-    expect((await Array.fromAsync(recordsOfRun(run))).map(({ kind }) => kind)).toEqual(["result"]);
+    expect((await Array.fromAsync(conversation.records(run))).map(({ kind }) => kind)).toEqual(["result"]);
     expect(seen[0]?.body).toEqual({
       sessionId: "chat",
       runId: "r",
@@ -103,17 +103,40 @@ describe("a conversation", () => {
     const said = { kind: "event", at: "2026-01-01T00:00:00.001Z", event: { type: "message", text: "a" } };
     const body = { value: records(said, failed) };
     const { conversation } = conversationWith({ "/stream": () => new Response(body.value) });
-    expect(await Array.fromAsync(recordsOfRun(conversation.begin({}, "r")))).toMatchObject([
+    expect(await Array.fromAsync(conversation.records(conversation.begin({}, "r")))).toMatchObject([
       said,
       { kind: "result", result: { ok: false, runId: "r", error: "no" } },
     ]);
     body.value = records({ kind: "event", event: { type: "message", text: "a" } });
-    const cut = recordsOfRun(conversation.begin({}, "r"));
+    const cut = conversation.records(conversation.begin({}, "r"));
     expect((await cut.next()).value).toMatchObject({ kind: "event" });
     // It isn't followed again: a client of the door must see it.
     await expect(cut.next()).rejects.toMatchObject({ code: "unreachable" });
     const refused = conversationWith({ "/stream": refusal(409) }).conversation.begin({}, "r");
-    await expect(recordsOfRun(refused).next()).rejects.toMatchObject({ status: 409 });
+    await expect(conversation.records(refused).next()).rejects.toMatchObject({ status: 409 });
+  });
+
+  it("has a URL for each file that opens by itself, and keeps it closed to a caller that may not read files", async () => {
+    const file = (path: string) => ({
+      type: "file",
+      url: `/runs/r/files/${path}`,
+      mediaType: "image/png",
+      path,
+    });
+    const inline = { type: "file", url: "data:image/png;base64,AA", mediaType: "image/png" };
+    const events = [file("a.png"), file("b.png"), inline].map((event) => ({ kind: "event", event }));
+    const stream = () => new Response(records(...events, result({ ok: true })));
+    const files = ["a.png", "b.png"].map((path) => ({ path, size: 1, sha256: "", url: `/signed/${path}` }));
+    const urlsWith = async (answer: () => Response) => {
+      const { conversation, seen } = conversationWith({ "/stream": stream, "/runs/r/files": answer });
+      const all = await Array.fromAsync(conversation.records(conversation.begin({}, "r")));
+      expect(seen.map(({ path }) => path)).toEqual(["/stream", "/runs/r/files"]);
+      return all.map((record) => record.kind === "event" && "url" in record.event && record.event.url);
+    };
+    const whole = await urlsWith(() => Response.json({ files }));
+    expect(whole).toEqual(["/signed/a.png", "/signed/b.png", inline.url, false]);
+    const closed = await urlsWith(refusal(403));
+    expect(closed).toEqual(["/runs/r/files/a.png", "/runs/r/files/b.png", inline.url, false]);
   });
 
   it("answers the open questions of its newest run alone", async () => {

@@ -5,7 +5,7 @@ import {
   type Run,
   type RunRequest,
 } from "@ambit/client";
-import { Conversation, eventStream, recordsOfRun, safeText } from "@ambit/client/conversation";
+import { Conversation, eventStream, safeText } from "@ambit/client/conversation";
 import { type Door, type DoorCall, NotFound, RequestInvalid } from "@ambit/core/plugin";
 import type { AgUiEvent } from "./events.js";
 import { type AgUiInput, type Resumed, readInput } from "./input.js";
@@ -51,7 +51,12 @@ async function run(call: DoorCall, template: RunRequest): Promise<Response> {
   const messages = input.said && [{ role: "user" as const, content: [...input.said] }];
   const started = conversation.begin({ ...request, ...(messages && { messages }) }, input.runId);
   const { threadId, runId, state, toolResults } = input;
-  return await streamed(started, { threadId, runId, state, answeredCalls: new Set(toolResults.keys()) });
+  return await streamed(conversation, started, {
+    threadId,
+    runId,
+    state,
+    answeredCalls: new Set(toolResults.keys()),
+  });
 }
 
 const noQuestion =
@@ -114,10 +119,11 @@ function isApproval(payload: unknown): boolean {
 
 async function reconnect(call: DoorCall): Promise<Response> {
   const threadId = call.path("threadId");
-  const live = await Conversation.of(call, threadId).live();
+  const conversation = Conversation.of(call, threadId);
+  const live = await conversation.live();
   const newest = live?.at(-1);
   if (newest === undefined) return new Response(null, { status: 204 });
-  return await streamed(newest, { threadId, runId: newest.id });
+  return await streamed(conversation, newest, { threadId, runId: newest.id });
 }
 
 const headers = {
@@ -126,19 +132,24 @@ const headers = {
   "x-accel-buffering": "no",
 };
 
-async function streamed(started: Run, beginning: TurnBeginning): Promise<Response> {
-  return new Response(eventStream(eventsOf(started, beginning)), { headers });
+async function streamed(
+  conversation: Conversation,
+  started: Run,
+  beginning: TurnBeginning,
+): Promise<Response> {
+  return new Response(eventStream(eventsOf(conversation, started, beginning)), { headers });
 }
 
 /** A run that is refused before it begins is one that fails: AG-UI has no other form for a refusal that has a code. */
 async function* eventsOf(
+  conversation: Conversation,
   started: Run,
   beginning: TurnBeginning,
 ): AsyncGenerator<readonly AgUiEvent[], void, void> {
   let [turn, events] = beginTurn(beginning);
   yield events;
   try {
-    for await (const record of recordsOfRun(started)) {
+    for await (const record of conversation.records(started)) {
       [turn, events] = mapRecord(turn, record);
       yield events;
     }

@@ -1,12 +1,5 @@
 import { AmbitError, type Run, type RunRequest } from "@ambit/client";
-import {
-  Conversation,
-  continuedRunId,
-  eventStream,
-  messageIdOf,
-  recordsOfRun,
-  safeText,
-} from "@ambit/client/conversation";
+import { Conversation, continuedRunId, eventStream, messageIdOf, safeText } from "@ambit/client/conversation";
 import { type Door, type DoorCall, NotFound, RequestInvalid } from "@ambit/core/plugin";
 import { type BrowserAnswer, type ChatBody, readBody } from "./body.js";
 import { type Chunk, streamHeaders } from "./chunks.js";
@@ -55,11 +48,11 @@ async function send(call: DoorCall, template: RunRequest): Promise<Response> {
   const accepted = await conversation.answer(byQuestion(answers));
   if (body.said !== undefined) {
     const run = conversation.begin({ ...request, messages: [{ role: "user", content: [...body.said] }] });
-    return await streamed(messageIdOf(run.id), [run], emptyMessage);
+    return await streamed(conversation, messageIdOf(run.id), [run], emptyMessage);
   }
   if (accepted === undefined || accepted.accepted.length === 0) throw new NotFound(noQuestion);
   const run = conversation.begin(request, continuedRunId(accepted.runId));
-  return await streamed(messageId, [run], askedMessage(parts));
+  return await streamed(conversation, messageId, [run], askedMessage(parts));
 }
 
 const noQuestion =
@@ -80,15 +73,21 @@ function requestOf({ caller }: DoorCall, { request }: ChatBody, template: RunReq
 }
 
 async function reconnect(call: DoorCall): Promise<Response> {
-  const runs = await Conversation.of(call, call.path("chatId")).live();
+  const conversation = Conversation.of(call, call.path("chatId"));
+  const runs = await conversation.live();
   const [first] = runs ?? [];
   if (runs === undefined || first === undefined) return new Response(null, { status: 204 });
-  return await streamed(messageIdOf(first.id), runs, emptyMessage);
+  return await streamed(conversation, messageIdOf(first.id), runs, emptyMessage);
 }
 
 /** The chunks of one message, as the response. A refusal of its first run comes before any of them, as an error. */
-async function streamed(messageId: string, runs: readonly Run[], state: MessageState): Promise<Response> {
-  const chunks = chunksOf(messageId, runs, state);
+async function streamed(
+  conversation: Conversation,
+  messageId: string,
+  runs: readonly Run[],
+  state: MessageState,
+): Promise<Response> {
+  const chunks = chunksOf(conversation, messageId, runs, state);
   const first = await chunks.next();
   const all = (async function* () {
     if (first.done !== true) yield first.value;
@@ -98,6 +97,7 @@ async function streamed(messageId: string, runs: readonly Run[], state: MessageS
 }
 
 async function* chunksOf(
+  conversation: Conversation,
   messageId: string,
   runs: readonly Run[],
   before: MessageState,
@@ -106,7 +106,7 @@ async function* chunksOf(
   let isBegun = false;
   for (const run of runs) {
     let [turn, chunks] = beginTurn(state);
-    for await (const record of recordsOfRun(run)) {
+    for await (const record of conversation.records(run)) {
       const [next, added] = mapRecord(turn, record);
       const begin = isBegun ? [] : [beginMessage(messageId, run.id)];
       isBegun = true;

@@ -1,4 +1,4 @@
-import { AmbitError, type InteractionAnswer, type RunRequest } from "@ambit/client";
+import { AmbitError, type InteractionAnswer, type RunRequest, type RunResult } from "@ambit/client";
 import {
   CLIENT_CAPABILITIES_META_KEY,
   type ElicitRequestFormParams,
@@ -275,7 +275,7 @@ class AgentCall {
           if (message !== undefined) this.#notify(message);
         },
       });
-      if (stop.kind === "ended") return toolResultOf(outcomeOf(stop.result, []));
+      if (stop.kind === "ended") return toolResultOf(await this.#ended(stop.result));
       at = stop.at;
       if (stop.kind === "paused" && stop.questions.length === 0 && stop.isAnswered && next !== undefined) {
         // The answer came after the run had paused: the session's next turn has it.
@@ -293,8 +293,12 @@ class AgentCall {
     }
   }
 
+  async #ended(result: RunResult, questions: readonly Question[] = []): Promise<Outcome> {
+    return outcomeOf(result, questions, await this.#runs.fileUrls(result));
+  }
+
   async #waiting(stop: Exclude<Stop, { kind: "ended" }>): Promise<Outcome> {
-    if (stop.kind === "paused") return outcomeOf(stop.result, stop.questions);
+    if (stop.kind === "paused") return await this.#ended(stop.result, stop.questions);
     return waitingOutcome(await this.#runs.info(stop.at.runId), stop.questions);
   }
 
@@ -415,7 +419,7 @@ class AgentCall {
     if (state !== "ended") return undefined;
     try {
       const stop = await this.#runs.read({ runId, after: events });
-      return stop.kind === "ended" ? outcomeOf(stop.result, []) : await this.#waiting(stop);
+      return stop.kind === "ended" ? await this.#ended(stop.result) : await this.#waiting(stop);
     } catch (error) {
       if (error instanceof AmbitError) return failedOutcome(error, runId);
       throw error;

@@ -25,9 +25,12 @@ export const outcomeSchema = z.object({
     .optional()
     .meta({ description: "Files that the run changed, where its request has `outputs.patch`." }),
   files: z
-    .array(z.object({ path: z.string(), size: z.int() }))
+    .array(z.object({ path: z.string(), size: z.int(), url: z.string().optional() }))
     .optional()
-    .meta({ description: "Files that left the run's workspace: GET /runs/{runId}/files/{path}." }),
+    .meta({
+      description:
+        "Files that left the run's workspace. The `url` of each opens it without a token, for a day at most; it is relative to the server unless its configuration has a `publicUrl`.",
+    }),
   error: z
     .object({
       code: z.string(),
@@ -52,8 +55,17 @@ export const outcomeSchema = z.object({
 });
 export type Outcome = z.input<typeof outcomeSchema>;
 
-/** A run's result. @param questions that are open, where the run has paused */
-export function outcomeOf(result: RunResult, questions: readonly Question[]): Outcome {
+/**
+ * A run's result.
+ *
+ * @param questions that are open, where the run has paused
+ * @param fileUrls where its files open without a header, by their paths
+ */
+export function outcomeOf(
+  result: RunResult,
+  questions: readonly Question[],
+  fileUrls: ReadonlyMap<string, string>,
+): Outcome {
   const { runId, output, stopReason, usage, warnings, receipt } = result;
   const { sessionId = receipt?.session.id } = result;
   const outputs = receipt?.outputs;
@@ -69,11 +81,15 @@ export function outcomeOf(result: RunResult, questions: readonly Question[]): Ou
       : { changes: outputs.patch.changes.map(({ change, path }) => ({ change, path })) }),
     ...(outputs === undefined || outputs.files.length === 0
       ? {}
-      : { files: outputs.files.map(({ path, size }) => ({ path, size })) }),
+      : { files: outputs.files.map((file) => fileOf(file, fileUrls.get(file.path))) }),
     ...(warnings === undefined ? {} : { warnings }),
     ...(usage === undefined ? {} : { usage }),
     ...(receipt === undefined ? {} : { receipt }),
   };
+}
+
+function fileOf({ path, size }: { readonly path: string; readonly size: number }, url: string | undefined) {
+  return { path, size, ...(url === undefined ? {} : { url }) };
 }
 
 function statusOf(stopReason: string | undefined): Outcome["status"] {
@@ -148,10 +164,19 @@ export function refusedOutcome(issues: readonly Issue[]): Outcome {
 /** A short text for the model, and everything as structured content. */
 export function toolResultOf(outcome: Outcome): CallToolResult {
   return {
-    content: [{ type: "text", text: textOf(outcome) }],
+    content: [{ type: "text", text: textOf(outcome) }, ...fileLinks(outcome)],
     structuredContent: outcome,
     isError: outcome.error !== undefined,
   };
+}
+
+/** Links that a client opens by itself: a relative URL is none. */
+function fileLinks({ files = [] }: Outcome): CallToolResult["content"] {
+  return files
+    .slice(0, maxListed)
+    .flatMap(({ path: name, size, url: uri = "" }) =>
+      URL.canParse(uri) ? [{ type: "resource_link" as const, name, uri, size }] : [],
+    );
 }
 
 function textOf(outcome: Outcome): string {

@@ -7,6 +7,7 @@ import {
   type RunRequest,
   type RunResult,
 } from "@ambit/client";
+import { fileUrls } from "@ambit/client/conversation";
 import { type Question, questionOf } from "./questions.js";
 
 /** Who calls: what it may ask of a run, and Ambit's public API as this caller. */
@@ -100,6 +101,12 @@ export class Runs {
     for await (const interaction of this.#client.eachInteraction({ runId, state: "open" }))
       questions.push(questionOf(interaction));
     return questions;
+  }
+
+  /** Where each file of an ended run opens without a header, by its path. */
+  async fileUrls({ runId, receipt }: RunResult): Promise<ReadonlyMap<string, string>> {
+    const { files = [] } = receipt?.outputs ?? {};
+    return files.length === 0 || runId === undefined ? new Map() : await fileUrls(this.#client, runId);
   }
 
   async answer(runId: string, answers: Readonly<Record<string, InteractionAnswer>>): Promise<void> {

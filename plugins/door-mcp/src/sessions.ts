@@ -10,15 +10,12 @@ import { type AgentService, agentServer } from "./agent-server.js";
 import type { DoorConfig } from "./config.js";
 import type { Caller } from "./runs.js";
 
-/** A caller of the door: its `fetch` is the same in each of its requests. */
-type Owner = DoorCall["fetch"];
-
 /** One connection of a client of the 2025 protocols, over many HTTP requests. */
 interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: Server;
-  /** The API as the caller that opened it: no other one is served. */
-  readonly owner: Owner;
+  /** The id of the caller that opened it: no other one is served. */
+  readonly ownerId: string;
   usedAtMs: number;
   /** Calls that aren't answered yet. */
   calls: number;
@@ -46,10 +43,10 @@ export class Sessions {
   }
 
   /** @param body of a POST, parsed */
-  async serve({ request, fetch, caller }: DoorCall, body?: unknown): Promise<Response> {
+  async serve({ request, fetch, caller, callerId }: DoorCall, body?: unknown): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
     const session =
-      id === null && isInitializeRequest(body) ? await this.#open(fetch) : this.#find(id ?? "", fetch);
+      id === null && isInitializeRequest(body) ? await this.#open(callerId) : this.#find(id ?? "", callerId);
     if (session === undefined)
       return id === null
         ? problem(400, -32_000, "The header Mcp-Session-Id is missing: begin with `initialize`.")
@@ -64,17 +61,17 @@ export class Sessions {
     return this.#byId.size;
   }
 
-  #find(id: string, owner: Owner): Session | undefined {
+  #find(id: string, callerId: string): Session | undefined {
     const session = this.#byId.get(id);
-    if (session?.owner !== owner) return undefined;
+    if (session?.ownerId !== callerId) return undefined;
     session.usedAtMs = this.#nowMs();
     this.#byId.delete(id);
     this.#byId.set(id, session);
     return session;
   }
 
-  async #open(owner: Owner): Promise<Session | "full"> {
-    this.#closeOld(owner);
+  async #open(ownerId: string): Promise<Session | "full"> {
+    this.#closeOld(ownerId);
     if (this.#byId.size >= maxSessions) return "full";
     const session: Session = {
       transport: new WebStandardStreamableHTTPServerTransport({
@@ -87,7 +84,7 @@ export class Sessions {
         this.#serviceOf(() => session),
         "legacy",
       ),
-      owner,
+      ownerId,
       usedAtMs: this.#nowMs(),
       calls: 0,
     };
@@ -116,13 +113,13 @@ export class Sessions {
   }
 
   /** Ends sessions that were silent for too long, and of this owner those beyond its number. One with an open call stays. */
-  #closeOld(owner: Owner): void {
+  #closeOld(ownerId: string): void {
     const idleSinceMs = this.#nowMs() - this.#config.sessionIdleMs;
     const all = [...this.#byId].filter(([, { calls }]) => calls === 0);
-    const sessionsOfOwner = [...this.#byId].filter(([, session]) => session.owner === owner);
+    const sessionsOfOwner = [...this.#byId].filter(([, session]) => session.ownerId === ownerId);
     const idle = all.filter(([, { usedAtMs }]) => usedAtMs < idleSinceMs);
     const tooMany = all
-      .filter(([, session]) => session.owner === owner)
+      .filter(([, session]) => session.ownerId === ownerId)
       .slice(0, Math.max(0, sessionsOfOwner.length + 1 - this.#config.maxSessionsPerCaller));
     for (const [id, session] of [...idle, ...tooMany]) {
       this.#byId.delete(id);

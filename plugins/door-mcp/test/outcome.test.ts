@@ -31,14 +31,18 @@ describe("the result of a run, for the model", () => {
       "Done.\n\nNote:\n- It isn't kept.\n\n(run r1)",
     ],
   ])("has %s", (_what, result, text) => {
-    const outcome = outcomeOf({ ...base, ...result }, [question]);
+    const outcome = outcomeOf({ ...base, ...result }, [question], new Map());
     expect(textOf(outcome)).toBe(text);
     expect(toolResultOf(outcome).isError).toBe(false);
     expect(outcomeSchema.parse(outcome)).toEqual(outcome);
   });
 
   it("is short, however much the agent said, which the structured content has whole", () => {
-    const outcome = outcomeOf({ ...base, output: "a".repeat(200_000), stopReason: "end_turn" }, []);
+    const outcome = outcomeOf(
+      { ...base, output: "a".repeat(200_000), stopReason: "end_turn" },
+      [],
+      new Map(),
+    );
     expect(textOf(outcome)?.length).toBeLessThan(101_000);
     expect(outcome.output).toHaveLength(200_000);
   });

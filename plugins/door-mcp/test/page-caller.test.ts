@@ -41,6 +41,7 @@ async function callFromPage(given: object, meta: object = {}) {
     path: () => "",
     fetch: api,
     caller: "page",
+    callerId: "page",
   };
   const text = await (await new Endpoint(config, "1.0.0").post(call)).text();
   return { text, bodies };

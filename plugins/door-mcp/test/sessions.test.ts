@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { DoorCall } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../src/config.js";
@@ -10,9 +11,8 @@ const initialize = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } },
 };
 
-/** A caller of the door, by the function that is the same in all its requests. */
-function callerOf(sessions: Sessions) {
-  const fetchAsCaller: typeof fetch = () => Promise.reject(new Error("not called"));
+/** A caller of the door, by the id that is the same in all its requests. */
+function callerOf(sessions: Sessions, callerId: string = randomUUID()) {
   const send = (method: string, id: string | undefined, body?: unknown) => {
     const headers = {
       accept: "application/json, text/event-stream",
@@ -23,8 +23,9 @@ function callerOf(sessions: Sessions) {
       request: new Request("http://localhost/mcp", { method, headers }),
       json: () => Promise.resolve(body),
       path: () => "",
-      fetch: fetchAsCaller,
+      fetch: () => Promise.reject(new Error("not called")),
       caller: "platform",
+      callerId,
     };
     return sessions.serve(call, body);
   };

@@ -52,6 +52,14 @@ const serverSchema = z.strictObject({
     description:
       "Sites whose pages may call this server from a browser (CORS), each exactly as the browser names it: `https://app.example.com`. Never `*`. Default: none.",
   }),
+  publicUrl: z
+    .url({ protocol: /^https?$/ })
+    .regex(/^[^?#]*[^?#/]$/, { error: "must have no query and no final slash" })
+    .optional()
+    .meta({
+      description:
+        "Where browsers reach this server, such as `https://ambit.example.com`: signed URLs of files begin with it. Default: they are relative, for pages whose own origin passes them on.",
+    }),
   /**
    * Where other replicas' callers reach this one: `http://10.0.0.5:8765`. Default: where it listens.
    * `AMBIT_ADDRESS` overrides it.

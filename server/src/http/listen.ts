@@ -212,8 +212,8 @@ async function serve(
 /** What answers each request: from outside, and of doors. */
 function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle, connections: Connections) {
   const { settings, runner, tenants, log, files, interactionKey: key } = ambit;
-  const { host, allowedHosts, origins, bodyMs, maxReadersPerRun, maxReadersPerProject, minReadingMs } =
-    settings.server;
+  const { host, allowedHosts, origins, publicUrl = "" } = settings.server;
+  const { bodyMs, maxReadersPerRun, maxReadersPerProject, minReadingMs } = settings.server;
   const inner = new InnerConnections((request, response) => void respond(request, response));
   const bodies = new Bodies(
     {
@@ -233,6 +233,7 @@ function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle
     loopback: isLoopback(host),
     allowedHosts,
     origins,
+    publicUrl,
     pageTokens: new PageTokens(pageSealing(ambit)),
     connections,
     inner,

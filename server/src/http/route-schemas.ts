@@ -21,7 +21,7 @@ export const responseRecordSchema = z.discriminatedUnion("kind", [
 export const outputFilesResponseSchema = z.strictObject({
   files: z.array(
     outputFileSchema.extend({
-      /** With `?urlTtlMs=`: where this file can be read without another token, relative to the server. */
+      /** With `?urlTtlMs=`: where this file can be read without another token, below `server.publicUrl` or relative to the server. */
       url: z.string().optional(),
     }),
   ),

@@ -41,6 +41,8 @@ export interface ServerContext {
   readonly allowedHosts: readonly string[];
   /** Sites whose pages may call. */
   readonly origins: readonly string[];
+  /** What signed URLs of files begin with. Empty: they are relative. */
+  readonly publicUrl: string;
   readonly readiness: Readiness;
   /** Resolves once the store is open, if one is loaded. @throws StoreFailed when it can't be opened */
   served(): Promise<ServedRuns>;

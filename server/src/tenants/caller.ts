@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { PageGrant } from "./page-grant.js";
 import type { Tenant } from "./schema.js";
@@ -40,6 +41,28 @@ export function personOf(incoming: IncomingMessage): string | undefined {
 /** Whose rules and quotas hold for a caller: for a page, those of the one that made its token. */
 export function principalOf(caller: Caller): Principal {
   return caller.kind === "page" ? caller.issuer : caller;
+}
+
+/** Names a caller, the same in each of its requests: for a page, also with a new token of the same session and rights. */
+export function callerIdOf(caller: Caller): string {
+  return createHash("sha256")
+    .update(JSON.stringify(identityOf(caller)))
+    .digest("base64url");
+}
+
+function identityOf(caller: Caller): readonly unknown[] {
+  switch (caller.kind) {
+    case "operator":
+      return [caller.kind];
+    case "tenant":
+      return [caller.kind, caller.tenant.token];
+    case "page": {
+      const { issuer, project = null, scope } = caller.grant;
+      const subject =
+        scope.kind === "session" ? [scope.sessionId, scope.may.toSorted()] : [scope.runKey, scope.path];
+      return [caller.kind, issuer, project, scope.kind, ...subject];
+    }
+  }
 }
 
 /** The tenant's project; undefined for the operator. */

@@ -61,13 +61,9 @@ describe("a door", () => {
     expect(await foreign.json()).toMatchObject({ body: { runs: [{ projectId: "mine" }] } });
   });
 
-  it("gets one caller's API by the same function each time, and another's by another", async () => {
+  it("knows a caller again in each of its requests, a page also by a new token, and no other one", async () => {
     const [ours, theirs] = [newToken(), newToken()];
-    const fetches: DoorCall["fetch"][] = [];
-    const door = doorThat(async ({ fetch }) => {
-      fetches.push(fetch);
-      return new Response();
-    });
+    const door = doorThat(async ({ callerId }) => new Response(callerId));
     const token = "the-operators";
     const { post } = await serveScript(saying("hello"), {
       token,
@@ -79,12 +75,27 @@ describe("a door", () => {
         ],
       },
     });
-    const callers = [ours.token, theirs.token, token];
-    for (const caller of [...callers, ...callers])
-      await post("/odd/chats/c1", {}, { authorization: `Bearer ${caller}` });
-    expect(fetches).toHaveLength(6);
-    expect(new Set(fetches).size).toBe(3);
-    expect(fetches.slice(3).map((fetch, index) => fetch === fetches[index])).toEqual([true, true, true]);
+    const idOf = async (as: string) =>
+      await (await post("/odd/chats/c1", {}, { authorization: `Bearer ${as}` })).text();
+    const pageOf = async (as: string, body: object) =>
+      (await bodyOf<{ token: string }>(await post("/tokens", body, { authorization: `Bearer ${as}` }))).token;
+    const callers: readonly (() => Promise<string> | string)[] = [
+      () => token,
+      () => ours.token,
+      () => theirs.token,
+      () => pageOf(ours.token, { sessionId: "s", may: ["read", "answer"] }),
+      () => pageOf(ours.token, { sessionId: "t", may: ["read", "answer"] }),
+      () => pageOf(theirs.token, { sessionId: "s", may: ["read", "answer"] }),
+      // It doesn't inherit what one with more rights has begun.
+      () => pageOf(ours.token, { sessionId: "s", may: ["read"] }),
+    ];
+    const ids = () => Promise.all(callers.map(async (caller) => await idOf(await caller())));
+    const first = await ids();
+    expect(new Set(first).size).toBe(callers.length);
+    expect(await ids()).toEqual(first);
+    const renewed = await pageOf(ours.token, { sessionId: "s", may: ["answer", "read"], ttlMs: 5_000 });
+    expect(await idOf(renewed)).toBe(first[3]);
+    expect(first.join()).not.toContain(ours.hash);
   });
 
   it("serves a page within its session, whose rules hold for what the door calls", async () => {

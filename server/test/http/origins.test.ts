@@ -137,3 +137,20 @@ describe("server.origins", () => {
     expect(configurationSchema.parse({ server: { origins } }).server.origins).toEqual(origins);
   });
 });
+
+describe("server.publicUrl", () => {
+  it.each([
+    "https://ambit.example.com/",
+    "https://ambit.example.com?a=b",
+    "ftp://ambit.example.com",
+    "ambit",
+  ])("refuses %s, below which no file is", (publicUrl) => {
+    const { error } = configurationSchema.safeParse({ server: { publicUrl } });
+    expect(error?.issues[0]?.path).toEqual(["server", "publicUrl"]);
+  });
+
+  it("takes an address with a path", () => {
+    const publicUrl = "https://example.com/ambit";
+    expect(configurationSchema.parse({ server: { publicUrl } }).server).toMatchObject({ publicUrl });
+  });
+});

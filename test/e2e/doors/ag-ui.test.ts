@@ -95,6 +95,19 @@ describe("a thread of AG-UI", () => {
     expect(thread.state).toHaveProperty("plan");
   });
 
+  it("shows a file of the workspace by a URL that an image opens by itself", async () => {
+    const thread = new Thread();
+    const ambit = { outputs: { include: ["*.png"] } };
+    const files: { readonly url: string; readonly mediaType: string }[] = [];
+    const onCustomEvent: AgentSubscriber["onCustomEvent"] = ({ event: { name, value } }) =>
+      void (name === "file" && files.push(value));
+    await thread.send(["run printf ours > dot.png"], { forwardedProps: { ambit } }, { onCustomEvent });
+    expect(files).toMatchObject([{ mediaType: "image/png" }]);
+    const url = new URL(files[0]?.url ?? "", server.url);
+    expect(await (await fetch(url)).text()).toBe("ours");
+    expect((await fetch(`${url.origin}${url.pathname}`)).status).toBe(401);
+  });
+
   it.each([
     [{ approved: true }, 'tool: {"booked":"1A"}'],
     [{ approved: false }, "tool: The user did not approve tool 'book'."],
@@ -227,14 +240,16 @@ describe("the program of docs/doors/ag-ui.md", () => {
     const program = await readFile(join(repository, file), "utf8");
     expect(await readFile(join(repository, "docs/doors/ag-ui.md"), "utf8")).toContain(program);
     expect(program.split("\n").length).toBeLessThanOrEqual(41);
-    const child = execa(process.execPath, [file, "say one", 'call book {"seat":"1A"}', "say two"], {
-      cwd: repository,
-      env: { AMBIT_URL: server.url, AMBIT_TOKEN: token },
-    });
-    child.stdout.on("data", (said) => {
-      if (String(said).includes('May book be called? {"seat":"1A"}')) child.stdin.end("y\n");
-    });
-    const { stdout } = await child;
+    const { stdout } = await execa(
+      process.execPath,
+      [file, "say one", 'call book {"seat":"1A"}', "say two"],
+      {
+        cwd: repository,
+        env: { AMBIT_URL: server.url, AMBIT_TOKEN: token },
+        // A pipe that has ended before the question comes.
+        input: "yes\n",
+      },
+    );
     expect(stdout).toMatch(/one[\s\S]*\{"booked":"1A"\}[\s\S]*two/);
   });
 });

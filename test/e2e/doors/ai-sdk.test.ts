@@ -78,6 +78,24 @@ describe("a chat of the AI SDK", () => {
     await validateUIMessages({ messages: chat.messages });
   });
 
+  it("shows a file of the workspace by a URL that an image opens by itself, and nothing else", async () => {
+    const outputs = { ambit: { outputs: { include: ["*.png"] } } };
+    const urlOf = async (content: string) => {
+      const { chat } = newChat();
+      await chat.sendMessage(script(`run printf ${content} > dot.png`), { body: outputs });
+      const part = chat.messages.at(-1)?.parts.find(({ type }) => type === "file");
+      expect(part).toMatchObject({ mediaType: "image/png" });
+      return new URL(part?.type === "file" ? part.url : "", server.url);
+    };
+    const [ours, other] = [await urlOf("ours"), await urlOf("other")];
+    const opened = await fetch(ours);
+    expect([opened.status, await opened.text()]).toEqual([200, "ours"]);
+    const statusOf = async ({ origin, pathname }: URL, query: string) =>
+      (await fetch(`${origin}${pathname}${query}`)).status;
+    expect([await statusOf(ours, ""), await statusOf(other, ours.search)]).toEqual([401, 404]);
+    expect(await statusOf(other, other.search)).toBe(200);
+  });
+
   it.each([
     [true, ["text: before", 'book: output-available {"booked":"1A"}', "text: after"]],
     [false, ["text: before", "book: output-denied", "text: after"]],
@@ -209,14 +227,16 @@ describe("the program of docs/doors/ai-sdk.md", () => {
     const program = await readFile(join(repository, file), "utf8");
     expect(page).toContain(program);
     expect(program.split("\n").length).toBeLessThanOrEqual(41);
-    const child = execa(process.execPath, [file, "say one", 'call book {"seat":"1A"}', "say two"], {
-      cwd: repository,
-      env: { AMBIT_URL: server.url, AMBIT_TOKEN: token },
-    });
-    child.stdout.on("data", (said) => {
-      if (String(said).includes('May the agent call {"seat":"1A"}?')) child.stdin.end("y\n");
-    });
-    const { stdout } = await child;
+    const { stdout } = await execa(
+      process.execPath,
+      [file, "say one", 'call book {"seat":"1A"}', "say two"],
+      {
+        cwd: repository,
+        env: { AMBIT_URL: server.url, AMBIT_TOKEN: token },
+        // A pipe that has ended before the question comes.
+        input: "yes\n",
+      },
+    );
     expect(stdout).toContain("one\ntwo");
   });
 });

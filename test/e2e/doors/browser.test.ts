@@ -67,6 +67,10 @@ async function say(page: Page, ...lines: readonly string[]): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
+/** A pixel, as a PNG. */
+const dot =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 /** In a page: how wide it is, and how bright its text and its background are. */
 const look = `(() => {
   const { color, backgroundColor } = getComputedStyle(document.body);
@@ -122,6 +126,14 @@ describe("the chat of examples/chat, with useChat", () => {
     expect(sent).toHaveLength(1);
     await button(page, "New chat").click();
     expect(await page.locator("article").count()).toBe(0);
+  });
+
+  it("shows an image that the agent has drawn", async () => {
+    const { page } = await open();
+    await say(page, `run printf ${dot} | base64 -d > dot.png`);
+    await isReady(page);
+    const width = `document.querySelector("article.assistant img")?.naturalWidth`;
+    await expect.poll(() => page.evaluate<number>(width)).toBe(1);
   });
 
   it.each(["light", "dark"] as const)("fits a phone, and is readable when it is %s", async (colorScheme) => {

@@ -116,7 +116,7 @@ describe.each(protocols)("the official client, %s", (protocol) => {
     expect(version).toBe(protocol);
     const heard: (string | undefined)[] = [];
     const result = await call("run_agent", script("write notes.txt hello", "say Done."), {
-      request: { outputs: { patch: true } },
+      request: { outputs: { patch: true, include: ["*.txt"] } },
       hear: (message) => heard.push(message),
     });
     expect(result).toMatchObject({
@@ -131,6 +131,18 @@ describe.each(protocols)("the official client, %s", (protocol) => {
     expect(textOf(result)).toContain("Done.\\n\\nChanged:\\n- added notes.txt");
     expect(heard.join("\n")).toContain("calls write: ");
     expect(JSON.stringify([result, heard])).not.toContain("the-deployers-secret");
+    const { content } = z.object({ content: z.array(z.looseObject({})) }).parse(result);
+    const [, link] = content;
+    expect(link).toMatchObject({ type: "resource_link", name: "notes.txt", size: 5 });
+    const { pathname, search, origin } = new URL(String(link?.uri));
+    expect([origin, pathname]).toEqual([
+      "https://ambit.example.com",
+      expect.stringMatching(/^\/base\/runs\/.*\/notes.txt$/),
+    ]);
+    // As the proxy of that address passes it on.
+    const file = `${server.url}${pathname.replace("/base", "")}`;
+    expect(await (await fetch(`${file}${search}`)).text()).toBe("hello");
+    expect((await fetch(file)).status).toBe(401);
   });
 
   it.each([
@@ -336,6 +348,18 @@ describe("a retried call of the 2026-07-28 protocol", () => {
   });
 });
 
+/** A request of a session that any caller can send who knows its id. */
+async function listTools(token: string, sessionId: string): Promise<Response> {
+  const headers = {
+    authorization: `Bearer ${token}`,
+    accept: "application/json, text/event-stream",
+    "content-type": "application/json",
+    "mcp-session-id": sessionId,
+  };
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/list" });
+  return await fetch(endpoint(), { method: "POST", headers, body });
+}
+
 describe("a session of the 2025 protocols", () => {
   it("names the question in the result where its client fails to ask", async () => {
     const { call } = await connect["2025-11-25"]({
@@ -348,19 +372,26 @@ describe("a session of the 2025 protocols", () => {
     });
   });
 
+  it("serves a page by each token of its session, and no other page", async () => {
+    const sessionId = randomUUID();
+    const request = { harness: "demo", permissions: { default: "allow" } };
+    const pageOf = async (session: string) =>
+      (await api().makeToken({ sessionId: session, may: ["read", "answer", "run"], request })).token;
+    const { client, transport } = await connectFormer({ token: await pageOf(sessionId) });
+    const call = { name: "run_agent", arguments: { ...script("say hello"), sessionId } };
+    expect(await client.callTool(call, CallToolResultSchema)).toMatchObject({
+      structuredContent: { status: "completed", output: "hello" },
+    });
+    const mcpSession = transport.sessionId ?? "";
+    const statusFor = async (token: string) => (await listTools(token, mcpSession)).status;
+    expect(await statusFor(await pageOf(sessionId))).toBe(200);
+    expect(await statusFor(await pageOf(randomUUID()))).toBe(404);
+    expect(await statusFor(tokens.ours)).toBe(404);
+  });
+
   it("serves only the tenant that opened it", async () => {
     const { transport } = await connectFormer();
-    const post = async (token: string) =>
-      await fetch(endpoint(), {
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${token}`,
-          accept: "application/json, text/event-stream",
-          "content-type": "application/json",
-          "mcp-session-id": transport.sessionId ?? "",
-        },
-        body: JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/list" }),
-      });
+    const post = async (token: string) => await listTools(token, transport.sessionId ?? "");
     expect((await post(tokens.theirs)).status).toBe(404);
     expect((await post("none")).status).toBe(401);
     // The control: its own tenant's token.
@@ -402,14 +433,12 @@ describe("the program of docs/doors/mcp.md", () => {
     const program = await readFile(join(repository, file), "utf8");
     expect(page).toContain(program);
     expect(program.split("\n").length).toBeLessThanOrEqual(41);
-    const child = execa(process.execPath, [file, "run echo please", "say Done."], {
+    const { stdout, stderr } = await execa(process.execPath, [file, "run echo please", "say Done."], {
       cwd: repository,
       env: { AMBIT_URL: server.url, AMBIT_TOKEN: tokens.ours },
+      // A pipe that has ended before the question comes.
+      input: "yes\n",
     });
-    child.stdout.on("data", (said) => {
-      if (String(said).includes("Allow it?")) child.stdin.end("y\n");
-    });
-    const { stdout, stderr } = await child;
     expect(stderr).toContain("… calls run: echo please");
     expect(stdout).toContain("Done.\n\n(run ");
   });

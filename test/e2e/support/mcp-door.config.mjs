@@ -3,6 +3,7 @@ const tokens = JSON.parse(process.env.AMBIT_E2E_TENANTS ?? "[]");
 
 export default {
   extends: "defaults",
+  server: { publicUrl: "https://ambit.example.com/base" },
   probes: { keepAcrossRestarts: true },
   tokens,
   plugins: [

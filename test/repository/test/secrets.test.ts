@@ -32,6 +32,7 @@ const harmless: Readonly<Record<string, string>> = {
   "workspace.signingKeyFile": "a path",
   "server.address": "where replicas reach this one",
   "server.preview.url": "an origin without a ticket",
+  "server.publicUrl": "the address of the server itself",
   "egress.proxy.url": "an address without credentials",
   "egress.proxy.credentialsFile": "a path",
   "egress.proxy.hosts[].url": "an address without credentials",

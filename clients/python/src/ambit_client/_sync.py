@@ -490,7 +490,10 @@ class Client:
         return self._http.post(models.ForwardedResponse, path, dict(answer))
 
     def files(self, run_id: str, *, url_ttl_ms: int | None = None) -> models.OutputFilesResponse:
-        """With `url_ttl_ms`, each file has a `url`, relative to the server, which needs no token for so long."""
+        """With `url_ttl_ms`, each file has a `url`, which needs no token for so long.
+
+        It is relative to the server, unless its configuration has a `publicUrl`.
+        """
         path = f"{_path('runs', run_id)}/files"
         return self._http.get(models.OutputFilesResponse, path, urlTtlMs=url_ttl_ms)
 

@@ -164,6 +164,7 @@ export const agentEventSchema = z.discriminatedUnion("type", [
   }),
   event("file", {
     url: z.string(),
+    /** Of an output of the run: what its name promises, such as `image/png`. */
     mediaType: z.string(),
     /** Of an output of the run: its path in the workspace, bytes and digest. */
     path: z.string().optional(),

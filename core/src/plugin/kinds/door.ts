@@ -37,17 +37,18 @@ export interface DoorCall {
   path(name: string): string;
   /** The body. @throws RequestInvalid, HttpRefusal for one that isn't JSON, or is larger than a request for a run may be */
   json(): Promise<unknown>;
-  /**
-   * Ambit's HTTP API as this caller, for `new AmbitClient({ fetch })` of `@ambit/client`. Any host name means the server itself.
-   * It is the same function in each request of the operator, and of one tenant: a door that keeps a client's state tells by it
-   * whose state that is.
-   */
+  /** Ambit's HTTP API as this caller, for `new AmbitClient({ fetch })` of `@ambit/client`. Any host name means the server itself. */
   readonly fetch: typeof fetch;
   /**
    * `page`: the caller has a token of one session, whose runs have the token's request; it brings only `sessionId`, `messages`
    * and `runId`. `platform`: the operator or a tenant, who may bring a whole request.
    */
   readonly caller: "platform" | "page";
+  /**
+   * Names the caller: the operator, a tenant by its token, or a session's pages with the same rights, however often their token is
+   * renewed. A door that keeps a client's state between requests gives it to no caller with another id.
+   */
+  readonly callerId: string;
 }
 
 /** One client on standard input and output. */

@@ -1,3 +1,4 @@
+import { extname } from "node:path";
 import { toAmbitError } from "@ambit/core";
 import type { OutputsReceipt } from "@ambit/core/contract";
 import type { Log, Sandbox } from "@ambit/core/plugin";
@@ -69,7 +70,7 @@ export class WorkspaceOutputs {
       for (const file of receipt.files) {
         const { path, size, sha256 } = file;
         const url = fileUrl(this.run.id, path);
-        this.events.emit({ type: "file", url, mediaType: "application/octet-stream", path, size, sha256 });
+        this.events.emit({ type: "file", url, mediaType: mediaTypeOf(path), path, size, sha256 });
       }
       if (end.how === "completed" && this.run.request.outputs?.git !== undefined)
         await this.#push(workspace, receipt);
@@ -142,4 +143,28 @@ function nextCommit(
 /** Where the server has a file of a run's outputs. Pure. */
 export function fileUrl(id: string, path: string): string {
   return `/runs/${encodeURIComponent(id)}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+/** Of files that a chat or a page shows differently from a download. An SVG is a program, too: it stays a download. */
+const mediaTypes: Readonly<Record<string, string>> = {
+  ".avif": "image/avif",
+  ".csv": "text/csv",
+  ".gif": "image/gif",
+  ".jpeg": "image/jpeg",
+  ".jpg": "image/jpeg",
+  ".json": "application/json",
+  ".md": "text/markdown",
+  ".mp3": "audio/mpeg",
+  ".mp4": "video/mp4",
+  ".pdf": "application/pdf",
+  ".png": "image/png",
+  ".txt": "text/plain",
+  ".wav": "audio/wav",
+  ".webm": "video/webm",
+  ".webp": "image/webp",
+};
+
+/** What the name of a file promises; what the agent wrote may be something else. Pure. */
+export function mediaTypeOf(path: string): string {
+  return mediaTypes[extname(path).toLowerCase()] ?? "application/octet-stream";
 }

@@ -13,7 +13,7 @@ import { failedResultSchema } from "@ambit/core/contract";
 import type { Door } from "@ambit/core/plugin";
 import { z } from "zod";
 import { MalformedJson } from "../../parse-json.js";
-import { callerOf } from "../../tenants/caller.js";
+import { callerIdOf, callerOf } from "../../tenants/caller.js";
 import { tokenHeadersOf } from "../../tenants/presented-token.js";
 import { tokenOfUrl, urlTokenHeaders } from "../caller/url-token.js";
 import type { HttpRoute } from "../http-route.js";
@@ -55,6 +55,7 @@ export function doorRoutes(doors: readonly Door[]): HttpRoute[] {
             json: () => outsideOffers(() => context.bodies.json(incoming, limits.bodyBytes)),
             fetch: context.inner.fetchAs(caller),
             caller: caller.kind === "page" ? "page" : "platform",
+            callerId: callerIdOf(caller),
           } as const;
           await sendResponse(outgoing, await responseOf(door, () => route.handle(call)), context.log);
         }),

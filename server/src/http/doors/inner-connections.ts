@@ -16,7 +16,6 @@ import type { Caller } from "../../tenants/caller.js";
  */
 export class InnerConnections {
   readonly #callers = new WeakMap<Duplex, Caller>();
-  readonly #fetches = new WeakMap<object, typeof fetch>();
   readonly #server: Server;
 
   constructor(respond: (incoming: IncomingMessage, outgoing: ServerResponse) => void) {
@@ -28,17 +27,8 @@ export class InnerConnections {
     return this.#callers.get(socket);
   }
 
-  /** The API as this caller, by the same function each time. It rejects, and errors a body, when the connection ends early. */
+  /** The API as this caller. It rejects, and errors a body, when the connection ends early. */
   fetchAs(caller: Caller): typeof fetch {
-    const identity = caller.kind === "tenant" ? caller.tenant : caller;
-    const earlier = this.#fetches.get(identity);
-    if (earlier !== undefined) return earlier;
-    const fetchAsCaller = this.#fetchOf(caller);
-    this.#fetches.set(identity, fetchAsCaller);
-    return fetchAsCaller;
-  }
-
-  #fetchOf(caller: Caller): typeof fetch {
     return (input, init) =>
       outsideOffers(async () => {
         const incoming = await exchanged(sendable(input, init), () => this.#connect(caller));

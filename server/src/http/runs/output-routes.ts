@@ -45,7 +45,7 @@ const tokensPerTurn = 100;
 
 /** A URL for each of a run's files, which opens this file and nothing else, as long as its caller's own token at most. */
 async function urlsOf(
-  { exchange: { incoming }, context: { pageTokens, operator } }: StoredRoute,
+  { exchange: { incoming }, context: { pageTokens, operator, publicUrl } }: StoredRoute,
   { id: runKey, project }: Pick<StoredRun, "id" | "project">,
   files: readonly { readonly path: string }[],
   lifetimeMs: number,
@@ -58,7 +58,7 @@ async function urlsOf(
   const urls: string[] = [];
   for (const { path } of files) {
     const token = make({ issuer, project, expiresAt, scope: { kind: "file", runKey, path } });
-    urls.push(`${fileUrl(idOfRun(runKey), path)}?token=${token}`);
+    urls.push(`${publicUrl}${fileUrl(idOfRun(runKey), path)}?token=${token}`);
     if (urls.length % tokensPerTurn === 0) await nextTurn();
   }
   return urls;

@@ -63,7 +63,7 @@ export const sessionsProject = text("projectId", "The project of its runs.");
 export const urlTtl: QueryParameter<number | undefined> = {
   name: "urlTtlMs",
   description:
-    "Each file has a `url` then, relative to the server, which needs no other token and expires after so many milliseconds: 1,000 to 86,400,000. Default: none has one.",
+    "Each file has a `url` then, below `server.publicUrl` of the configuration or relative to the server, which needs no other token and expires after so many milliseconds: 1,000 to 86,400,000. Default: none has one.",
   schema: { type: "integer", minimum: 1_000, maximum: 86_400_000 },
   read: (given) => {
     if (given === null) return undefined;
