@@ -5,8 +5,8 @@ import { insideProgram } from "../../scripts/build/bundling.mjs";
 
 const programs = [
   // Its proxy needs more of Node than the relay does.
-  { entry: "dist/remote/gate-main.js", bundle: "dist/gate.cjs", target: "node22" },
-  { entry: "dist/remote/relay-main.js", bundle: "dist/relay.cjs", target: insideProgram.target },
+  { entry: "dist/remote/gate-program.js", bundle: "dist/gate.cjs", target: "node22" },
+  { entry: "dist/remote/relay-program.js", bundle: "dist/relay.cjs", target: insideProgram.target },
 ];
 
 for (const { entry, bundle, target } of programs)

@@ -1,5 +1,6 @@
 import { lookup as systemLookup } from "node:dns/promises";
 import { isIPv6, type LookupFunction } from "node:net";
+import { networkInterfaces } from "node:os";
 import { messageOf } from "@ambit/core/plugin";
 
 /** Resolves a name to all its addresses; rejects if there is none. Replaced in tests. */
@@ -45,3 +46,7 @@ function isWanted(family: number, asked: number | "IPv4" | "IPv6" | undefined): 
   if (asked === 4 || asked === "IPv4") return family === 4;
   return asked === 6 || asked === "IPv6" ? family === 6 : true;
 }
+
+/** The addresses of this host's interfaces, read anew. */
+export const addressesOfThisHost = (): string[] =>
+  Object.values(networkInterfaces()).flatMap((entries) => (entries ?? []).map((entry) => entry.address));

@@ -2,7 +2,6 @@
 export * from "./decide.js";
 export * from "./destination.js";
 export * from "./guarded-lookup.js";
-export * from "./host-addresses.js";
 export * from "./operator-policy.js";
 export * from "./replacements.js";
 export * from "./stream-replacer.js";

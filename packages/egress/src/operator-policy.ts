@@ -1,7 +1,7 @@
 import type { RangeRule } from "@ambit/core/plugin";
 import { whyClosed } from "./decide.js";
 import { literalAddress, portOf, rangeOf } from "./destination.js";
-import { addressesOfThisHost } from "./host-addresses.js";
+import { addressesOfThisHost } from "./guarded-lookup.js";
 
 /** Allowed destinations besides the public internet. */
 export interface AddressPolicy {

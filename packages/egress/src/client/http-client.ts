@@ -2,8 +2,7 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp } from
 import { request as requestHttps } from "node:https";
 import type { Socket } from "node:net";
 import { KeptPieces, messageOf } from "@ambit/core/plugin";
-import { guardedAgents } from "./agents.js";
-import type { ConnectionGuard } from "./connect.js";
+import { type ConnectionGuard, guardedAgents } from "./agents.js";
 
 export interface HttpRequest {
   /** Default `GET`. */

@@ -1,7 +1,8 @@
-import type { HiddenCredential } from "@ambit/core/plugin";
+import type { HiddenCredential, SandboxSpec } from "@ambit/core/plugin";
 import type { SessionAuthority } from "./authority.js";
-import { gitVariables, type TrustFiles, trustVariables } from "./environment.js";
+import { gitVariables } from "./git-variables.js";
 import type { AskForSecret } from "./refresh.js";
+import { readAuthorities, type TrustFiles, trustVariables } from "./trust.js";
 import {
   type CredentialState,
   CredentialValues,
@@ -85,4 +86,30 @@ export async function makeAuthority(): Promise<SessionAuthority> {
   // Creating certificates needs a library that takes 125 ms to load, and that most servers never need.
   const { SessionAuthority } = await import("./authority.js");
   return SessionAuthority.make();
+}
+
+export interface SessionBrokerOptions {
+  /** The plugin with the setting `trustedAuthorities`, for errors: `sandbox-local`. */
+  readonly plugin: string;
+  /** Absolute paths of PEM files: authorities besides those of this host and Node. */
+  readonly trustedAuthorities: readonly string[];
+  /** Authorities in PEM that replace the host's and those of the files. Default: not replaced. */
+  readonly trusted?: readonly string[] | undefined;
+}
+
+/**
+ * The broker of a sandbox's secrets; undefined if it has none.
+ *
+ * @throws SandboxFailed for a file that can't be read.
+ */
+export async function openSessionBroker(
+  spec: Pick<SandboxSpec, "secrets" | "refreshSecret">,
+  { plugin, trustedAuthorities, trusted }: SessionBrokerOptions,
+): Promise<CredentialBroker | undefined> {
+  const { secrets = [] } = spec;
+  if (secrets.length === 0) return undefined;
+  const refresh = spec.refreshSecret?.bind(spec);
+  // Also for a probe, which trusts other authorities: a file that can't be read is found before a run needs it.
+  const added = await readAuthorities(trustedAuthorities, plugin);
+  return openCredentialBroker(secrets, trusted === undefined ? { added, refresh } : { trusted, refresh });
 }

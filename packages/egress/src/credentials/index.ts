@@ -1,9 +1,27 @@
 /** Credentials that stay outside a sandbox: placeholders inside, the value put on by the egress proxy. */
 export type { SessionAuthority } from "./authority.js";
-export { type BrokerOptions, type CredentialBroker, makeAuthority, openCredentialBroker } from "./broker.js";
-export { type TrustFiles, trustVariables } from "./environment.js";
+export {
+  type BrokerOptions,
+  type CredentialBroker,
+  makeAuthority,
+  openCredentialBroker,
+  openSessionBroker,
+  type SessionBrokerOptions,
+} from "./broker.js";
 export { proxyHides } from "./hides.js";
-export { type ImageTrustFiles, imageStore, imageTrustCommand } from "./image-store.js";
-export { type ImageAccess, type ImageTrust, trustInImage } from "./image-trust.js";
-export { openSessionBroker, readAuthorities, type SessionBrokerOptions } from "./session.js";
-export { hashedName, systemBundle, systemTrust } from "./trust.js";
+export {
+  type ImageAccess,
+  type ImageTrust,
+  type ImageTrustFiles,
+  imageStore,
+  imageTrustCommand,
+  trustInImage,
+} from "./image-trust.js";
+export {
+  hashedName,
+  readAuthorities,
+  systemBundle,
+  systemTrust,
+  type TrustFiles,
+  trustVariables,
+} from "./trust.js";

@@ -1,13 +1,11 @@
 import type { GitService } from "@ambit/core/plugin";
 import { formatTarget, type Target } from "../target.js";
 import { type BoundCredential, isBoundTo } from "./bound.js";
-import { gitRequestOf, isLfsAction } from "./limits/git-services.js";
-import { overrideIn } from "./limits/overrides.js";
-import { isAmbiguousPath, matchesPath, pathOf } from "./limits/paths.js";
-import { isSafe, readingOf } from "./limits/reading.js";
+import { gitRequestOf, isLfsAction } from "./git-requests.js";
+import { isAmbiguousPath, isSafe, matchesPath, overrideIn, pathOf, readingOf } from "./limits.js";
 
 /** A request, as the client sent it. */
-export interface JudgedRequest {
+interface JudgedRequest {
   readonly method: string;
   readonly url: string;
   /** [name, value, name, value…] */

@@ -1,7 +1,33 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { rootCertificates } from "node:tls";
-import type { TrustFiles } from "./environment.js";
+import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+
+/** The trust stores' paths, as seen inside. */
+export interface TrustFiles {
+  /** What is trusted besides a program's own authorities, for variables that extend a store. */
+  readonly authority: string;
+  /** All authorities: the system's, and the session's if it has one. For variables that replace a store. */
+  readonly bundle: string;
+}
+
+/** Variables that make programs trust what is in these files. */
+export function trustVariables({ authority, bundle }: TrustFiles): Readonly<Record<string, string>> {
+  return {
+    // OpenSSL, Go, Python, Bun, codex.
+    SSL_CERT_FILE: bundle,
+    CURL_CA_BUNDLE: bundle,
+    REQUESTS_CA_BUNDLE: bundle,
+    PIP_CERT: bundle,
+    GIT_SSL_CAINFO: bundle,
+    npm_config_cafile: bundle,
+    CARGO_HTTP_CAINFO: bundle,
+    AWS_CA_BUNDLE: bundle,
+    CODEX_CA_CERTIFICATE: bundle,
+    NODE_EXTRA_CA_CERTS: authority,
+    DENO_CERT: authority,
+  };
+}
 
 /** The subject's common name of every session's authority. */
 export const authorityName = "Ambit session authority";
@@ -47,4 +73,19 @@ export function hashedName(): string {
   const canonical = wrap(0x31, wrap(0x30, Buffer.concat([commonName, wrap(0x0c, text)])));
   const digest = createHash("sha1").update(canonical).digest();
   return `${digest.readUInt32LE(0).toString(16).padStart(8, "0")}.0`;
+}
+
+/** The content of a backend's `trustedAuthorities`. @throws SandboxFailed for a file that can't be read. */
+export function readAuthorities(paths: readonly string[], plugin: string): Promise<readonly string[]> {
+  return Promise.all(paths.map((path) => authorityIn(path, plugin)));
+}
+
+async function authorityIn(path: string, plugin: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (cause) {
+    const fix = "correct the path, or let the runner read the file";
+    const message = `${plugin}'s trustedAuthorities names ${path}, which can't be read (${codeOf(cause)}): ${fix}`;
+    throw new SandboxFailed(message, { cause });
+  }
 }

@@ -1,16 +1,19 @@
 import { connect, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { codeOf, type NetworkBoundary, type ProxyEndpoint, type UpstreamProxy } from "@ambit/core/plugin";
-import { isResolvedByProxy, proxyFor } from "../client/route.js";
-import { openTunnel, ProxyFailed } from "../client/tunnel.js";
+import {
+  codeOf,
+  type NetworkBoundary,
+  type ProxyEndpoint,
+  type UpstreamProxy,
+  unlessAborted,
+} from "@ambit/core/plugin";
+import { isResolvedByProxy, openTunnel, ProxyFailed, proxyFor } from "../client/upstream-proxy.js";
 import { decideBeforeLookup, decideConnection, type NetworkDecision } from "../decide.js";
 import type { Lookup } from "../guarded-lookup.js";
 import type { Target } from "../target.js";
 import type { AdmittedDestination, EgressProtocol } from "./admitted.js";
 import type { EgressChecks } from "./checks.js";
 import type { EgressLimits } from "./limits.js";
-import { Lookups } from "./lookups.js";
-import type { OpenSockets } from "./open-sockets.js";
 
 /** One connection attempt, with its decision. */
 export interface EgressDecision {
@@ -50,7 +53,7 @@ const unclaimed: NetworkDecision = { allowed: false, reason: "the sandbox belong
 /** Enough for a name with both families and one spare; more would only prolong a failure. */
 const maxAddressesTried = 4;
 
-export interface GateOptions {
+interface GateOptions {
   readonly policy: NetworkBoundary;
   readonly isUnclaimed: () => boolean | Promise<boolean>;
   readonly lookup: Lookup;
@@ -63,7 +66,7 @@ export interface GateOptions {
   readonly upstreamProxy: UpstreamProxy | undefined;
 }
 
-export type GateDecision = { readonly decision: NetworkDecision; readonly addresses: readonly string[] };
+type GateDecision = { readonly decision: NetworkDecision; readonly addresses: readonly string[] };
 
 /** The only way out: every protocol asks here, and connections go only to addresses that were checked here. */
 export class Gate {
@@ -291,4 +294,82 @@ export function escapeForReport(raw: string): string {
       : `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`,
   );
   return escaped.join("").slice(0, 255);
+}
+
+/**
+ * One session's lookups. The host's resolver has few threads, which all sessions and the file system share, so that a
+ * session which asks for names whose servers don't answer would keep all others from theirs: a few run at once, and
+ * requests for one name share one.
+ */
+export class Lookups {
+  readonly #lookup: Lookup;
+  readonly #limit: number;
+  readonly #running = new Map<string, Promise<readonly string[]>>();
+  /** In order; each looks again whether it may begin. */
+  readonly #waiting = new Set<() => void>();
+
+  constructor(lookup: Lookup, limit: number) {
+    this.#lookup = lookup;
+    this.#limit = limit;
+  }
+
+  /** Rejects like the lookup, or with the signal's reason: a lookup that hasn't begun then never does. */
+  async resolve(name: string, signal: AbortSignal): Promise<readonly string[]> {
+    while (!signal.aborted && !this.#running.has(name) && this.#running.size >= this.#limit) {
+      await this.#turn(signal);
+    }
+    const running = signal.aborted ? undefined : (this.#running.get(name) ?? this.#begin(name));
+    this.#wake();
+    return await unlessAborted(signal, async () => running ?? []);
+  }
+
+  #begin(name: string): Promise<readonly string[]> {
+    const running = this.#lookup(name);
+    this.#running.set(name, running);
+    // Even if no request waits any longer: a lookup can't be cancelled, and has its thread until it ends.
+    const end = () => {
+      this.#running.delete(name);
+      this.#wake();
+    };
+    running.then(end, end);
+    return running;
+  }
+
+  #wake(): void {
+    const [next] = this.#waiting;
+    if (this.#running.size < this.#limit) next?.();
+  }
+
+  #turn(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const go = () => {
+        this.#waiting.delete(go);
+        signal.removeEventListener("abort", go);
+        resolve();
+      };
+      this.#waiting.add(go);
+      signal.addEventListener("abort", go, { once: true });
+    });
+  }
+}
+
+/** Every socket of one session, both sides, so that `close()` leaves none. */
+export class OpenSockets {
+  readonly #sockets = new Set<Socket>();
+
+  get size(): number {
+    return this.#sockets.size;
+  }
+
+  add(socket: Socket): void {
+    if (this.#sockets.has(socket)) return;
+    this.#sockets.add(socket);
+    // "close" follows every error, and the socket's user acts on it; without a listener the error would end the process.
+    socket.on("error", () => {});
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
+
+  destroyAll(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
 }

@@ -8,8 +8,16 @@ import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import { HttpClients, type Tunnel } from "./http/clients.js";
 import { valuesOf } from "./http/destination.js";
 import { endWith, passRequest, passUpgrade, type UpstreamRoute } from "./http/exchange.js";
-import { isOwnAddress, type OwnServer, ownPath } from "./http/own-address.js";
-import { headersOf, type OwnResponse, refusal, unusable, upstreamFailure } from "./http/own-response.js";
+import {
+  headersOf,
+  isOwnAddress,
+  type OwnResponse,
+  type OwnServer,
+  ownPath,
+  refusal,
+  unusable,
+  upstreamFailure,
+} from "./http/own-response.js";
 import { PacedConnection } from "./http/paced-connection.js";
 import { carryTunnel } from "./tunnel/tunnel.js";
 

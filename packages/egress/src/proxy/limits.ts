@@ -1,3 +1,6 @@
+import type { Socket } from "node:net";
+import { openFilesLimit } from "../open-files.js";
+
 /** Bounds of one session's proxy. Times in milliseconds. */
 export interface EgressLimits {
   /** Concurrent client connections; one more gets 503. */
@@ -36,3 +39,114 @@ export const defaultProxyLimits: EgressLimits = {
   halfClosedIdleMs: 60_000,
   headerBytes: 32 * 1024,
 };
+
+/** One session's share of what the server has in all. */
+export interface Share {
+  /** Takes some, by default one; false if the budget is used up. Every true needs one `give` of as much. */
+  take(amount?: number): boolean;
+  release(amount?: number): void;
+  /** Called when the session is closed. */
+  leave(): void;
+}
+
+/**
+ * What all sessions together may have: client connections, or memory of decoders. A session below an equal share always
+ * gets some: another session can't keep it from the network. So at most twice the limit can be taken.
+ */
+export class SharedBudget {
+  readonly #limit: number;
+  #taken = 0;
+  #sessions = 0;
+
+  constructor(limit: number) {
+    this.#limit = Math.max(1, Math.floor(limit));
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  join(): Share {
+    this.#sessions += 1;
+    let own = 0;
+    let isReleased = false;
+    return {
+      take: (amount = 1) => {
+        const equalPart = Math.max(1, Math.floor(this.#limit / this.#sessions));
+        if (this.#taken + amount > this.#limit && own + amount > equalPart) return false;
+        own += amount;
+        this.#taken += amount;
+        return true;
+      },
+      release: (amount = 1) => {
+        own -= amount;
+        this.#taken -= amount;
+      },
+      leave: () => {
+        if (isReleased) return;
+        isReleased = true;
+        this.#sessions -= 1;
+      },
+    };
+  }
+}
+
+/** Assumed where nothing says the limit of open files. */
+const assumedOpenFiles = 1_024;
+
+/** A connection has two descriptors at most, so an eighth of the limit leaves half of them to the rest of the server. */
+export function serverConnections(openFiles = assumedOpenFiles): number {
+  return Math.floor(openFiles / 8);
+}
+
+let connections: SharedBudget | undefined;
+
+/** This process's budget of connections. */
+export function serverBudget(): SharedBudget {
+  connections ??= new SharedBudget(serverConnections(openFilesLimit()));
+  return connections;
+}
+
+/** Why a connection isn't served. */
+export interface Refused {
+  readonly reason: string;
+  /** Since the last admitted connection, so that a client that keeps trying causes one record, not thousands. */
+  readonly isFirst: boolean;
+}
+
+/** Limits one session's clients to the session's own limit and its share of the server's. */
+export class ClientAdmission {
+  readonly #limit: number;
+  readonly #share: Share;
+  #open = 0;
+  #isRefusing = false;
+
+  constructor(limit: number, share: Share) {
+    this.#limit = limit;
+    this.#share = share;
+  }
+
+  /** @returns undefined for a client that is admitted; it counts until it is closed. */
+  admit(client: Socket): Refused | undefined {
+    const full = this.#open >= this.#limit;
+    if (full || !this.#share.take()) {
+      const isFirst = !this.#isRefusing;
+      this.#isRefusing = true;
+      const reason = full
+        ? `this session has ${this.#limit} connections open already`
+        : "the server has reached its limit of open connections";
+      return { reason, isFirst };
+    }
+    this.#isRefusing = false;
+    this.#open += 1;
+    client.once("close", () => {
+      this.#open -= 1;
+      this.#share.release();
+    });
+    return undefined;
+  }
+
+  close(): void {
+    this.#share.leave();
+  }
+}

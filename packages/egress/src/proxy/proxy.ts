@@ -1,18 +1,21 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { NetworkBoundary, UpstreamProxy } from "@ambit/core/plugin";
 import type { ProxyCredentials } from "../credentials/values.js";
-import { type Lookup, lookupOnThisHost } from "../guarded-lookup.js";
-import { addressesOfThisHost } from "../host-addresses.js";
+import { addressesOfThisHost, type Lookup, lookupOnThisHost } from "../guarded-lookup.js";
+
 import { type EgressChecks, egressChecks } from "./checks.js";
-import { ClientAdmission } from "./client-admission.js";
 import { CredentialProxy } from "./credentials/credential-proxy.js";
-import { type EgressDecision, Gate } from "./gate.js";
-import type { OwnServer } from "./http/own-address.js";
-import { bytesOf, unusable } from "./http/own-response.js";
+import { type EgressDecision, Gate, OpenSockets } from "./gate.js";
+import { bytesOf, type OwnServer, unusable } from "./http/own-response.js";
 import { HttpProxy } from "./http-proxy.js";
-import { defaultProxyLimits, type EgressLimits } from "./limits.js";
-import { OpenSockets } from "./open-sockets.js";
-import { type Share, serverBudget } from "./shared-budget.js";
+import {
+  ClientAdmission,
+  defaultProxyLimits,
+  type EgressLimits,
+  type Share,
+  serverBudget,
+} from "./limits.js";
+
 import { SocketReader } from "./socket-reader.js";
 import { refuseSocks4, serveSocks5 } from "./socks.js";
 

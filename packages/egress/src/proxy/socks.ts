@@ -4,7 +4,7 @@ import type { AdmittedDestination } from "./admitted.js";
 import type { CredentialProxy } from "./credentials/credential-proxy.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import type { Tunnel } from "./http/clients.js";
-import { isOwnAddress } from "./http/own-address.js";
+import { isOwnAddress } from "./http/own-response.js";
 import { SocketReader } from "./socket-reader.js";
 import { carryTunnel } from "./tunnel/tunnel.js";
 

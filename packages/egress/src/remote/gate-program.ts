@@ -1,22 +1,30 @@
-import { createServer, type Server } from "node:net";
+import { createServer, type Server, Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
-import { addressesOfThisHost } from "../host-addresses.js";
+import { addressesOfThisHost } from "../guarded-lookup.js";
 import { type EgressProxy, openEgressProxy } from "../proxy/proxy.js";
-import { lineOf, MessageReader, maxToGateBytes } from "./lines.js";
-import { answers, type FromGate, type Question, type Served, type ToGate } from "./messages.js";
+import {
+  answers,
+  type FromGate,
+  lineOf,
+  MessageReader,
+  maxToGateBytes,
+  type Question,
+  type Served,
+  type ToGate,
+} from "./messages.js";
 import { RemoteCredentials } from "./remote-credentials.js";
 import { gateTls } from "./tls.js";
 
-/** For a client that doesn't finish its handshake, in milliseconds. */
+/** A client that hasn't finished its handshake after so many milliseconds is cut. */
 const handshakeMs = 10_000;
 /** Connections at once, including those that don't know the secret: more than the proxy serves. */
 const maxConnections = 1_024;
-/** Of a fault's words. */
+/** A fault's message is cut to so many characters. */
 const maxFaultCharacters = 1_000;
-/** For its last words to leave, in milliseconds. */
-const lastWordsMs = 100;
+/** Milliseconds between the message that says why the program ends, and its end: the message has to leave. */
+const farewellMs = 100;
 
-export interface GateProgramOptions {
+interface GateProgramOptions {
   /** Sends to the runner. Throws if it doesn't take more: no connection without a record. */
   readonly say: (line: Buffer) => void;
   /** Ends this process, and with it every connection. */
@@ -27,7 +35,7 @@ export interface GateProgramOptions {
  * The filtering proxy of one session, in a process of its own that its runner controls. It keeps nothing: when the runner is
  * silent or gone, it ends.
  */
-export class GateProgram {
+class GateProgram {
   readonly #options: GateProgramOptions;
   readonly #reader: MessageReader;
   readonly #questions = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
@@ -129,10 +137,29 @@ export class GateProgram {
     try {
       this.#say({ ended: String(error).slice(0, maxFaultCharacters) });
     } finally {
-      setTimeout(() => this.#options.end(), lastWordsMs);
+      setTimeout(() => this.#options.end(), farewellMs);
     }
   }
 }
 
 /** Not of the loopback, nor of a link alone. */
 const isReachable = (address: string) => !/^(127\.|::1$|fe[89ab])/i.test(address);
+
+/** Records that wait for the runner: while there are more, connections are refused. */
+const maxWaitingBytes = 1024 * 1024;
+
+// Not `process.stdout`, whose writes to a pipe are synchronous and block everything else.
+const output = new Socket({ fd: 1, readable: false, writable: true });
+const end = () => process.exit();
+const program = new GateProgram({
+  say: (line) => {
+    if (output.writableLength > maxWaitingBytes)
+      throw new Error("the runner takes no more records of connections");
+    output.write(line);
+  },
+  end,
+});
+process.stdin.on("data", (bytes: Buffer) => program.push(bytes));
+// The runner, or the way to it, is gone.
+for (const event of ["end", "close", "error"]) process.stdin.once(event, end);
+output.once("error", end);

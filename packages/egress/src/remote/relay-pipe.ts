@@ -1,6 +1,6 @@
 import { messageOf, SandboxFailed } from "@ambit/core/plugin";
-import { lineOf, MessageReader, maxMessageBytes } from "./lines.js";
-import { fromRelaySchema, type RelaySettings } from "./messages.js";
+import { fromRelaySchema, lineOf, MessageReader, maxMessageBytes, type RelaySettings } from "./messages.js";
+
 import type { GatePipe } from "./remote-gate.js";
 
 export interface RelayOptions {

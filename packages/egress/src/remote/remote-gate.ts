@@ -1,11 +1,26 @@
 import { messageOf, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../credentials/broker.js";
 import { trustedBy } from "../credentials/upstream.js";
-import type { Lookup } from "../guarded-lookup.js";
-import { addressesOfThisHost } from "../host-addresses.js";
-import { reportsTo, type SessionProxyOptions } from "../proxy/session/session-proxy.js";
-import { lineOf, MessageReader, maxMessageBytes } from "./lines.js";
-import { type FromGate, fromGateSchema, type Question, sentCredentials, type ToGate } from "./messages.js";
+import { addressesOfThisHost, type Lookup } from "../guarded-lookup.js";
+
+import {
+  type ClientOptions,
+  directHosts,
+  prepareClients,
+  reportsTo,
+  type SessionEgress,
+  type SessionProxyOptions,
+} from "../proxy/session.js";
+import {
+  type FromGate,
+  fromGateSchema,
+  lineOf,
+  MessageReader,
+  maxMessageBytes,
+  type Question,
+  sentCredentials,
+  type ToGate,
+} from "./messages.js";
 
 /** A pipe to the gate's program, which has been given the program: such as a bridge's `BinaryPipe`. */
 export interface GatePipe {
@@ -212,4 +227,37 @@ export class RemoteGate {
     this.#serving.reject(failure);
     return true;
   }
+}
+
+export interface RemoteEgressOptions extends ClientOptions {
+  /** Such as the bridge's `RemoteSandbox`: leads a port of its loopback to a Unix socket inside. */
+  readonly sandbox: { forward(path: string): Promise<number> };
+  /** What the sandbox's platform made of a gate and a relay. Closed with the egress. */
+  readonly gate: {
+    /** Of the relay's Unix socket. */
+    readonly path: string;
+    serve(served: ServeOptions): Promise<void>;
+    close(): Promise<void>;
+  };
+  readonly lookup: Lookup | undefined;
+}
+
+/**
+ * The only way out of a sandbox: a gate in a process elsewhere. What the runner itself serves inside, such as tools, isn't
+ * behind it: programs reach that directly.
+ *
+ * @throws SandboxFailed
+ */
+export async function openRemoteEgress(options: RemoteEgressOptions): Promise<SessionEgress> {
+  const { sandbox, gate, spec, broker, lookup } = options;
+  const [environmentAt, port] = await Promise.all([
+    prepareClients(options),
+    sandbox.forward(gate.path),
+    gate.serve({ spec, lookup, credentials: broker }),
+  ]);
+  // A listed loopback address would be one of the gate, which has nothing there.
+  return {
+    environment: environmentAt(port, directHosts({ mode: "off", rules: [] })),
+    close: () => gate.close(),
+  };
 }

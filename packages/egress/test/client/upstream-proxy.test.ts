@@ -5,7 +5,7 @@ import { type ConnectProxyOptions, openConnectProxy } from "@ambit/fakes/connect
 import { listening } from "@ambit/fakes/listening";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { exchange, HttpClient } from "../../src/client/index.js";
-import { isResolvedByProxy, proxyFor } from "../../src/client/route.js";
+import { isResolvedByProxy, proxyFor } from "../../src/client/upstream-proxy.js";
 import { AddressRefused, whyClosed } from "../../src/index.js";
 import { readAuthority } from "../../src/target.js";
 

@@ -4,7 +4,7 @@ import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
 import { Decoders } from "../../src/proxy/credentials/decoders.js";
-import { SharedBudget } from "../../src/proxy/shared-budget.js";
+import { SharedBudget } from "../../src/proxy/limits.js";
 import { ask, openWorld, type World } from "./brokered.js";
 
 const megabyte = 1_048_576;

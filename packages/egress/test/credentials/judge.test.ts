@@ -1,8 +1,7 @@
 import type { HiddenCredential } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { bindCredential } from "../../src/credentials/bound.js";
+import { bindCredential, placeholderFor } from "../../src/credentials/bound.js";
 import { type CredentialVerdict, judgeCredentials } from "../../src/credentials/judge.js";
-import { placeholderFor } from "../../src/credentials/placeholder.js";
 
 const here = { host: "git.example.com", kind: "name", port: 443 } as const;
 const value = `ghp_${"aaaabbbb".repeat(5)}`;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { openSessionBroker } from "../../src/credentials/session.js";
+import { openSessionBroker } from "../../src/credentials/broker.js";
 
 it.for([
   ["a run", undefined],

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { lookupOnThisHost } from "../../src/guarded-lookup.js";
-import { addressesOfThisHost } from "../../src/host-addresses.js";
+import { addressesOfThisHost, lookupOnThisHost } from "../../src/guarded-lookup.js";
+
 import {
   allow,
   denyAll,

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Lookups } from "../../src/proxy/lookups.js";
+import { Lookups } from "../../src/proxy/gate.js";
 import { allow, connectThrough, openSession } from "./session.js";
 
 /** A resolver whose lookups end when they are told to. */

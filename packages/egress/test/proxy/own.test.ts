@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Agent, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it, onTestFinished, test } from "vitest";
-import { ownPath } from "../../src/proxy/http/own-address.js";
+import { ownPath } from "../../src/proxy/http/own-response.js";
 import {
   allow,
   connectThrough,

@@ -10,8 +10,7 @@ import type { Log, NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../../src/credentials/index.js";
 import type { EgressDecision, Lookup } from "../../src/proxy/index.js";
 import { type GatePipe, openRelay, RemoteGate, secretBytes } from "../../src/remote/index.js";
-import { MessageReader } from "../../src/remote/lines.js";
-import { fromGateSchema } from "../../src/remote/messages.js";
+import { fromGateSchema, MessageReader } from "../../src/remote/messages.js";
 
 const INTERNET = "127.0.0.2";
 

@@ -2,8 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
+import { KeptPieces } from "@ambit/core/plugin";
+import { lfsDownload } from "../../credentials/git-requests.js";
 import { type CredentialVerdict, findPlaceholder, judgeCredentials } from "../../credentials/judge.js";
-import { lfsDownload } from "../../credentials/limits/lfs-batch.js";
 import { TrustedServers, UpstreamAgent } from "../../credentials/upstream.js";
 import type { ProxyCredentials } from "../../credentials/values.js";
 import type { Target } from "../../target.js";
@@ -11,12 +12,11 @@ import type { AdmittedDestination } from "../admitted.js";
 import type { Gate } from "../gate.js";
 import { HttpClients } from "../http/clients.js";
 import { valuesOf } from "../http/destination.js";
+import type { EgressLimits } from "../limits.js";
 import { SocketReader } from "../socket-reader.js";
 import { TLS_ACCESS_DENIED } from "../tunnel/tunnel.js";
-import { readBody } from "./body.js";
 import { Decoders } from "./decoders.js";
-import { forward } from "./forward.js";
-import { sendText } from "./text-response.js";
+import { forward, sendText } from "./forward.js";
 
 /**
  * Serves the hosts of a session's credentials: terminates TLS, checks each request, and forwards it over a verified
@@ -210,3 +210,28 @@ export class CredentialProxy {
 }
 
 const TLS_HANDSHAKE = 0x16;
+
+/** A git LFS batch names a hundred objects, 100 bytes each. */
+const maxBytes = 256 * 1024;
+
+/** A small body; undefined if it is larger or incomplete. */
+export async function readBody(
+  request: IncomingMessage,
+  { bodyMs }: EgressLimits,
+): Promise<Buffer | undefined> {
+  const kept = new KeptPieces();
+  let length = 0;
+  const timer = setTimeout(() => request.destroy(), bodyMs);
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > maxBytes) return undefined;
+      kept.push(chunk);
+    }
+    return kept.take();
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}

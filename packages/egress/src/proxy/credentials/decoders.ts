@@ -6,7 +6,7 @@ import {
   createInflate,
   createZstdDecompress,
 } from "node:zlib";
-import { type Share, SharedBudget } from "../shared-budget.js";
+import { type Share, SharedBudget } from "../limits.js";
 
 interface Coding {
   readonly open: () => Transform;

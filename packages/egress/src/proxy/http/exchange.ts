@@ -5,9 +5,8 @@ import { formatTarget, type Target } from "../../target.js";
 import type { EgressLimits } from "../limits.js";
 import { join } from "../tunnel/tunnel.js";
 import { valuesOf } from "./destination.js";
-import { copyRequestHeaders, responseHeaders } from "./headers.js";
+import { copyRequestHeaders, passBody, responseHeaders } from "./messages.js";
 import { bytesOf, headersOf, type OwnResponse, upstreamFailure } from "./own-response.js";
-import { passBody } from "./pass-body.js";
 
 /** The destination of an allowed request, and the connection to it. */
 export interface UpstreamRoute {

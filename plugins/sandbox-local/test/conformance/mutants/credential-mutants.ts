@@ -50,22 +50,22 @@ export const credentialMutants: readonly MutantCase[] = [
     "const limits = { needsBody: false };",
   ]),
   mutant("ambiguous paths allowed", "credential-limits", [
-    "credentials/limits/paths.js",
+    "credentials/limits.js",
     "return !areAmbiguous(",
     "return true || !areAmbiguous(",
   ]),
   mutant("headers that change the method allowed", "credential-limits", [
-    "credentials/limits/overrides.js",
+    "credentials/limits.js",
     "if (header !== undefined)",
     "if (false)",
   ]),
   mutant("underscores in headers not read as dashes", "credential-limits", [
-    "credentials/limits/overrides.js",
+    "credentials/limits.js",
     '.replaceAll(/(?!^)_/g, "-")',
     "",
   ]),
   mutant("parameters that change the method allowed", "credential-limits", [
-    "credentials/limits/overrides.js",
+    "credentials/limits.js",
     "if (parameters.test(",
     "if (false && parameters.test(",
   ]),

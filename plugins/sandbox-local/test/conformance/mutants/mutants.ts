@@ -129,12 +129,12 @@ export const mutants: readonly MutantCase[] = [
     name: "proxy shared between sessions",
     patches: [
       egress(
-        "proxy/session/session-proxy.js",
+        "proxy/session.js",
         "policy: spec.boundary.network,",
         "policy: (shared.rules.push(...spec.boundary.network.rules), shared),",
       ),
       egress(
-        "proxy/session/session-proxy.js",
+        "proxy/session.js",
         "export function openSessionProxy(",
         'const shared = { mode: "allowlist", rules: [] };\nexport function openSessionProxy(',
       ),

@@ -1,12 +1,13 @@
 import { createServer, type Socket } from "node:net";
 import { setTimeout as after } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
-import type { RelaySettings } from "./messages.js";
+import { lineOf, MessageReader, maxMessageBytes, type RelaySettings } from "./messages.js";
 import { relayTls } from "./tls.js";
 
-/** For the gate to answer a new connection, in milliseconds. */
+/** Milliseconds for the gate to answer a new connection. */
 const connectMs = 10_000;
-const againMs = 25;
+/** Milliseconds between two attempts to reach a gate to which the network doesn't lead yet. */
+const retryMs = 25;
 /** Connections at once: no fewer than the proxy serves. */
 const maxConnections = 512;
 
@@ -16,14 +17,14 @@ const maxConnections = 512;
  *
  * @returns the milliseconds after which the gate was reached. @throws Error where it isn't
  */
-export async function startRelay(settings: RelaySettings): Promise<number> {
+async function startRelay(settings: RelaySettings): Promise<number> {
   const { path, settleMs, user } = settings;
   const begun = performance.now();
   for (;;) {
     const failure = await tryGate(settings);
     if (failure === undefined) break;
     if (performance.now() - begun > settleMs) throw failure;
-    await after(againMs);
+    await after(retryMs);
   }
   const afterMs = performance.now() - begun;
   const server = createServer({ allowHalfOpen: true }, (client) => carry(client, settings));
@@ -81,3 +82,29 @@ function carry(client: Socket, settings: RelaySettings): void {
     one.pipe(another);
   }
 }
+
+const say = (message: object) => process.stdout.write(lineOf(message));
+let silence: NodeJS.Timeout | undefined;
+const reader = new MessageReader(maxMessageBytes, (message) => {
+  // The type is the runner's, which this program came with.
+  if (silence === undefined) void begin(message as RelaySettings);
+  else say({ pong: true });
+});
+
+async function begin(settings: RelaySettings): Promise<void> {
+  silence = setTimeout(() => process.exit(), settings.silenceMs);
+  try {
+    const afterMs = await startRelay(settings);
+    say({ ready: { afterMs: Math.round(afterMs) } });
+  } catch (error) {
+    say({ failed: String(error) });
+    setTimeout(() => process.exit(1), 100);
+  }
+}
+
+process.stdin.on("data", (bytes: Buffer) => {
+  silence?.refresh();
+  reader.push(bytes);
+});
+// The runner, or the way to it, is gone.
+for (const event of ["end", "close", "error"]) process.stdin.once(event, () => process.exit());

@@ -1,31 +1,5 @@
 import type { BoundCredential } from "./bound.js";
 
-/** The trust stores' paths, as seen inside. */
-export interface TrustFiles {
-  /** What is trusted besides a program's own authorities, for variables that extend a store. */
-  readonly authority: string;
-  /** All authorities: the system's, and the session's if it has one. For variables that replace a store. */
-  readonly bundle: string;
-}
-
-/** Variables that make programs trust what is in these files. */
-export function trustVariables({ authority, bundle }: TrustFiles): Readonly<Record<string, string>> {
-  return {
-    // OpenSSL, Go, Python, Bun, codex.
-    SSL_CERT_FILE: bundle,
-    CURL_CA_BUNDLE: bundle,
-    REQUESTS_CA_BUNDLE: bundle,
-    PIP_CERT: bundle,
-    GIT_SSL_CAINFO: bundle,
-    npm_config_cafile: bundle,
-    CARGO_HTTP_CAINFO: bundle,
-    AWS_CA_BUNDLE: bundle,
-    CODEX_CA_CERTIFICATE: bundle,
-    NODE_EXTRA_CA_CERTS: authority,
-    DENO_CERT: authority,
-  };
-}
-
 /**
  * Git's settings for one process, without changing a repository (git-config, "ENVIRONMENT"): the placeholder
  * is sent with every request to its hosts, and remotes over SSH are reached by HTTPS instead.

@@ -1,8 +1,48 @@
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { codeOf, type ProxyEndpoint } from "@ambit/core/plugin";
+import { codeOf, type ProxyEndpoint, type UpstreamProxy } from "@ambit/core/plugin";
+import ipaddr from "ipaddr.js";
+import { matches } from "../decide.js";
 import { portOf } from "../destination.js";
-import { formatTarget } from "../target.js";
+import { formatTarget, type Target } from "../target.js";
+
+/** `localhost` and its subdomains, which lead to this host (RFC 6761). */
+const localName = /(^|\.)localhost$/;
+
+/**
+ * The proxy on the way to a target; undefined where the connection is direct. Pure.
+ *
+ * @param addresses of its name. Empty: they aren't known, and only the name counts.
+ */
+export function proxyFor(
+  target: Target,
+  addresses: readonly string[],
+  upstream: UpstreamProxy | undefined,
+): ProxyEndpoint | undefined {
+  if (upstream === undefined || isLoopback(target, addresses)) return undefined;
+  const places = [target, ...addresses.map((host): Target => ({ host, kind: "address", port: target.port }))];
+  for (const { destinations, proxy } of upstream.routes) {
+    const isListed =
+      destinations === "all" || destinations.some((rule) => places.some((place) => matches(rule, place)));
+    if (isListed) return proxy === "direct" ? undefined : proxy;
+  }
+  return undefined;
+}
+
+/** Whether only the proxy resolves this name: it isn't looked up here, and its addresses aren't judged. Pure. */
+export function isResolvedByProxy(target: Target, upstream: UpstreamProxy | undefined): boolean {
+  return (
+    upstream?.resolve === "proxy" && target.kind === "name" && proxyFor(target, [], upstream) !== undefined
+  );
+}
+
+function isLoopback({ host, kind }: Target, addresses: readonly string[]): boolean {
+  if (kind === "name" && localName.test(host)) return true;
+  const all = kind === "address" ? [host] : addresses;
+  return (
+    all.length > 0 && all.every((text) => ipaddr.isValid(text) && ipaddr.parse(text).range() === "loopback")
+  );
+}
 
 /** Bytes of a proxy's answer to CONNECT, up to its empty line. */
 const maxHeaderBytes = 16 * 1024;
@@ -24,7 +64,7 @@ export class ProxyFailed extends Error {
   }
 }
 
-export interface TunnelOptions {
+interface TunnelOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
   /** Gets the connection as soon as it begins, to end it with others. */
@@ -117,4 +157,42 @@ function meaningOf(status: number): string {
   if (status === 403) return ": it refuses the destination";
   if (status === 502 || status === 504) return ": it can't reach the destination";
   return "";
+}
+
+export interface ProxyTrial {
+  /** `host:port`. */
+  readonly proxy: string;
+  /** Whether it speaks HTTP and takes the credentials. Which destinations it lets through isn't known. */
+  readonly works: boolean;
+  /** Reads on after the proxy's name. */
+  readonly observation: string;
+}
+
+const trialMs = 10_000;
+
+/** Asks each proxy for a tunnel to itself: no other host is contacted. */
+export async function tryProxies({ routes, resolve }: UpstreamProxy): Promise<readonly ProxyTrial[]> {
+  const endpoints = routes.flatMap(({ proxy }) => (proxy === "direct" ? [] : [proxy]));
+  const names = resolve === "proxy" ? "; it resolves names, and Ambit doesn't judge their addresses" : "";
+  return await Promise.all(
+    [...new Map(endpoints.map((endpoint) => [endpoint.url, endpoint])).values()].map(async (endpoint) => {
+      const url = new URL(endpoint.url);
+      const itself = { host: url.hostname.replace(/^\[|\]$/g, ""), port: portOf(url) };
+      const found = (works: boolean, observation: string) => ({
+        proxy: url.host,
+        works,
+        observation: `${observation}${works ? names : ""}`,
+      });
+      try {
+        (await openTunnel(endpoint, itself, { timeoutMs: trialMs })).destroy();
+        return found(true, "answered CONNECT with a tunnel");
+      } catch (error) {
+        if (!(error instanceof ProxyFailed)) throw error;
+        const { status } = error;
+        if (status === undefined) return found(false, error.message.replace(/^the proxy \S+ /, ""));
+        if (status === 407) return found(false, "answered 407: it wants other credentials");
+        return found(true, `answered CONNECT (${status} for a tunnel to itself)`);
+      }
+    }),
+  );
 }
