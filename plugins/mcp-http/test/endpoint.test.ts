@@ -242,13 +242,13 @@ describe("many calls", () => {
     setFlagsFromString("--expose-gc");
     const collect: () => void = runInNewContext("gc");
     const run = async () => {
-      for (let n = 0; n < 500; n += 1) await client.call("bare", { n, padding: "x".repeat(10_000) });
+      for (let n = 0; n < 200; n += 1) await client.call("bare", { n, padding: "x".repeat(25_000) });
       collect();
       return getHeapStatistics().used_heap_size;
     };
     const before = await run();
     const after = await run();
-    // Leaked calls would take 500 × 10 KB and more, on both sides.
+    // Leaked calls would take 200 × 25 KB and more, on both sides.
     expect(after - before).toBeLessThan(2_500_000);
   });
 });

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { execa } from "execa";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFailed, onTestFinished } from "vitest";
 
 const program = fileURLToPath(new URL("../../bin/ambit.mjs", import.meta.url));
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
@@ -51,10 +51,13 @@ it("`kill` of the npx that started a server ends the server too", async () => {
     env: { ...process.env, XDG_DATA_HOME: folder, AMBIT_LOG_LEVEL: "info" },
     stdio: ["ignore", "ignore", "pipe"],
   });
+  // Beside the wait for the first lines, so that a failure says what the server was doing.
+  const written: Buffer[] = [];
+  npx.stderr?.on("data", (bytes) => written.push(bytes));
+  onTestFailed(() => console.error(`it wrote:\n${Buffer.concat(written)}`));
   await listening(npx);
   // The pipe ends with the last process that holds it: the server, which npx leaves behind.
   const closed = once(npx, "close");
-  npx.stderr?.resume();
   npx.kill("SIGTERM");
   await closed;
 }, 60_000);

@@ -1,6 +1,7 @@
 import { call } from "@ambit/model-server";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { answering, asking, type GivenAnswer, startAgent } from "../support/agents.js";
+import { startClock } from "../support/clock.js";
 import { type Platform, startPlatform } from "../support/platform.js";
 import { Stage } from "../support/stage.js";
 import { callbackTool, clientTool } from "../support/tools.js";
@@ -116,8 +117,13 @@ describe("answers to client tools", () => {
       .map((input) => `call pick ${input}`)
       .join("\n");
     // Held open, so that one run asks all of them.
+    const waitMs = 30_000;
     const calls = answers.map(({ input }) => `& call pick ${JSON.stringify(input)}`).join("\n");
-    const paused = await stage.run(requestWith({ ...asking(calls), interactions: { waitMs: 1_500 } }));
+    using clock = startClock();
+    const paused = await stage.begin(requestWith({ ...asking(calls), interactions: { waitMs } }));
+    await paused.until("interaction_request", answers.length);
+    clock.advance(waitMs);
+    expect((await paused.result).stopReason).toBe("paused");
     const run = await stage.run(requestWith(answering(calls, answers, next, paused)));
     expect((await run.result).stopReason).toBe("paused");
     expect(run.resultsOf("pick").map(({ output }) => output)).toEqual(['{"other":true}', "first", "second"]);

@@ -1,11 +1,14 @@
 import { type AgentEvent, NotFound, RequestInvalid, type RunResult, type StreamRecord } from "@ambit/core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { asking, startAgent } from "../support/agents.js";
+import { startClock } from "../support/clock.js";
 import { type Platform, startPlatform } from "../support/platform.js";
 import { Stage } from "../support/stage.js";
 import { callbackTool, clientTool } from "../support/tools.js";
 
 const token = "runner-token-1";
+/** Of a question. */
+const waitMs = 60_000;
 let stage: Stage;
 /** A server keeps the answers of the runs that it records: those of its own callers. */
 let served: Stage;
@@ -24,7 +27,7 @@ beforeEach(() => {
 function requestWith(prompt: string, more: object = {}): object {
   const customTools = [callbackTool("send", { permission: "ask" }), clientTool("pick")];
   const toolCallback = { endpoint: platform.endpoint };
-  const interactions = { waitMs: 60_000 };
+  const interactions = { waitMs };
   const shared = { harness: "demo", sessionId: "live", customTools, toolCallback, interactions };
   return { ...shared, ...asking(prompt), ...more };
 }
@@ -140,10 +143,12 @@ describe("several parked calls", () => {
 
   it("pause together if one isn't answered in time: earlier answers count, a late one doesn't", async () => {
     const lines = ["& call send {}", '& call pick {"n":1}'];
-    const run = await stage.begin(requestWith(lines.join("\n"), { interactions: { waitMs: 1_500 } }));
+    using clock = startClock();
+    const run = await stage.begin(requestWith(lines.join("\n")));
     const questions = await run.until("interaction_request", 2);
     const idOf = (wanted: string) => questions.find(({ kind }) => kind === wanted)?.id ?? "";
     run.run.answer(idOf("client_tool"), { output: "in time" });
+    clock.advance(waitMs);
     expect((await run.result).stopReason).toBe("paused");
     expect(run.resultsOf("pick").map(({ output }) => output)).toEqual(["in time"]);
     expect(run.resultsOf("send")).toEqual([]);
