@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { gzipSync } from "node:zlib";
+import { startModelServer } from "@ambit/model-server";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it, type TestContext, vi } from "vitest";
@@ -362,6 +363,94 @@ describe("a run's page", () => {
     await page.getByLabel("Token").fill("no-token-of-this-server");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("No token of this server").waitFor();
+  });
+});
+
+describe("a real agent, with a scripted model", () => {
+  it("asks, is approved, and shows what it changed", async (context) => {
+    const { page, complaints } = await signedIn(context);
+    await using model = await startModelServer({ expectedKey: "key-of-this-test" });
+    const edit = '[[call write_file {"file_path":"/workspace/notes.md","content":"# Seen"}]]';
+    const run = server.client.run({
+      runId: "gemini",
+      harness: "gemini",
+      messages: [
+        {
+          role: "user",
+          content: `[[think Where are they?]] [[say I write the notes.]] ${edit} [[say Written.]]`,
+        },
+      ],
+      permissions: { default: "ask" },
+      sandboxPermission: {
+        network: { mode: "allowlist", allowlist: [new URL(model.url).host] },
+        filesystem: "workspace",
+      },
+      interactions: { waitMs: 100_000 },
+      outputs: { patch: true, include: ["**"] },
+      modelConnection: {
+        provider: "google",
+        endpoint: { baseUrl: model.url },
+        credentials: [
+          { binding: { kind: "environment", name: "GEMINI_API_KEY" }, value: "key-of-this-test" },
+        ],
+      },
+    });
+    for await (const event of run) if (event.type === "interaction_request") break;
+    await goTo(page, "/runs/gemini");
+    await page.getByText("I write the notes.").waitFor();
+    await page
+      .getByRole("region", { name: /^Question about/ })
+      .getByText("# Seen")
+      .waitFor();
+    await page.getByRole("button", { name: "Approve" }).click();
+    await page.getByText("Written.").waitFor();
+    expect(await ended("gemini")).toMatchObject({ ok: true });
+    await page.getByRole("link", { name: "Files" }).click();
+    await page.getByRole("region", { name: "notes.md" }).getByText("# Seen").waitFor();
+    expect(await page.content()).not.toContain("key-of-this-test");
+    expect(await accessibilityFaults(page)).toEqual([]);
+    expect(complaints).toEqual([]);
+  });
+});
+
+/**
+ * What a person without a mouse can't reach on a page, or can't see that it has the focus, by the Tab key alone. Of a group of
+ * radio buttons, one is enough: arrows reach the others.
+ */
+async function beyondKeyboard(page: Page): Promise<readonly string[]> {
+  await page.evaluate(`document.activeElement?.blur(); window.seenByTab = new Map()`);
+  const controls = `[...document.querySelectorAll("a[href], button:enabled, input:enabled, select:enabled, textarea:enabled")]
+    .filter((control) => control.checkVisibility() && control.getAttribute("role") !== "radio" && control.type !== "radio")`;
+  const count = await page.evaluate<number>(`${controls}.length`);
+  for (let presses = 0; presses < count + 20; presses += 1) {
+    await page.keyboard.press("Tab");
+    await page.evaluate(`{
+      const { outlineStyle, boxShadow, position } = getComputedStyle(document.activeElement);
+      window.seenByTab.set(document.activeElement, outlineStyle !== "none" || boxShadow !== "none");
+    }`);
+  }
+  return await page.evaluate<string[]>(
+    `${controls}.filter((control) => !window.seenByTab.get(control)).map((control) => control.outerHTML.slice(0, 200))`,
+  );
+}
+
+describe("every screen", () => {
+  it("is used without a mouse", async (context) => {
+    const lines = ["write seen.txt yes", "run echo seen", "fetch https://example.com/"];
+    const request = demo(lines, { runId: "keyboard", sandboxPermission: boundary, outputs: { patch: true } });
+    await server.client.run(request).result;
+    const { page } = await signedIn(context);
+    const places = ["/runs?session=none", "/questions", "/start", "/host"];
+    for (const tab of ["activity", "files", "boundary"]) places.push(`/runs/keyboard?tab=${tab}`);
+    for (const place of places) {
+      await goTo(page, place);
+      await page.getByRole("main").getByRole("heading").first().waitFor();
+      await page.waitForLoadState("networkidle");
+      expect(await beyondKeyboard(page), place).toEqual([]);
+    }
+    // The control.
+    await page.evaluate(`document.querySelector("main button").tabIndex = -1`);
+    expect(await beyondKeyboard(page)).toHaveLength(1);
   });
 });
 
