@@ -22,7 +22,7 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["index.ts"],
   ],
   "packages/runner/src": [
-    ["canonical-json.ts", "limits.ts", "operator.ts", "tool-policies.ts"],
+    ["json-values.ts", "limits.ts", "operator.ts", "tool-policies.ts"],
     ["lifetime", "parse"],
     ["tokens.ts"],
     ["events"],
@@ -31,7 +31,6 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["model"],
     ["run"],
     ["admission"],
-    ["runner-options.ts"],
     ["compose.ts"],
     ["runner.ts"],
     ["index.ts"],
@@ -42,7 +41,7 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["permission"],
     ["reports"],
     ["ask"],
-    ["call-router.ts", "gatekeeper.ts"],
+    ["gatekeeper.ts"],
     ["run-calls.ts"],
   ],
 };
