@@ -1,9 +1,120 @@
-import { AmbitError, isAmbitError } from "./ambit-error.js";
-import type { Failure, Gap, Issue, RunResult, SourceFailureReason } from "./contract/index.js";
-import { gapLines, issueLine, sentence } from "./error-lines.js";
+import { constants } from "node:os";
+import type { Failure, FailureCode, Gap, Issue, RunResult, SourceFailureReason } from "./contract/index.js";
 
-export { AmbitError, type FailureStatus, failureStatuses, isAmbitError } from "./ambit-error.js";
-export { codeOf, gapLine, gapLines, issueLine, messageOf } from "./error-lines.js";
+const brand = "ambit.error";
+
+/** The HTTP status of a response that failed with this code, the first time and when it is given again. */
+export const failureStatuses = {
+  request_invalid: 400,
+  unauthorized: 401,
+  budget_exceeded: 402,
+  not_found: 404,
+  command_executed: 409,
+  session_elsewhere: 409,
+  interaction_expired: 410,
+  boundary_refused: 422,
+  idempotency_key_reused: 422,
+  source_failed: 422,
+  setup_failed: 422,
+  at_capacity: 429,
+  session_in_use: 429,
+  run_cancelled: 499,
+  internal: 500,
+  plugin_broke_contract: 500,
+  plugin_load_failed: 500,
+  sandbox_failed: 502,
+  harness_failed: 502,
+  model_failed: 502,
+  outputs_failed: 502,
+  runner_lost: 502,
+  snapshot_failed: 502,
+  store_failed: 503,
+  run_timed_out: 504,
+} as const satisfies Readonly<Record<FailureCode, number>>;
+export type FailureStatus = (typeof failureStatuses)[FailureCode];
+
+/**
+ * The base of the error catalogue, which has a class for each person who must act. `message` is safe to show to the caller;
+ * `cause` is for the log and never leaves the process.
+ */
+export abstract class AmbitError extends Error {
+  /** Recognised across copies of this package: a plugin may use its own copy. */
+  get [brand](): true {
+    return true;
+  }
+  abstract readonly code: FailureCode;
+  /** The HTTP status, where the response hasn't begun. */
+  get status(): FailureStatus {
+    return failureStatuses[this.code];
+  }
+  /** Whether the same request may succeed later without a change. */
+  readonly retryable: boolean = false;
+
+  override get name(): string {
+    return this.constructor.name;
+  }
+
+  /** The part of the result that a program reads. */
+  toFailure(): Failure {
+    return { code: this.code, retryable: this.retryable };
+  }
+}
+
+export function isAmbitError(thrown: unknown): thrown is AmbitError {
+  return thrown instanceof Error && brand in thrown;
+}
+
+/** `local · network.deny: no user namespace here (EPERM): run on docker` */
+export function gapLine(gap: Gap): string {
+  return lineOf(gap, capabilitiesText([gap]));
+}
+
+/** `network.deny (sandboxPermission.network allows nothing), process.contained (every boundary needs it)` */
+function capabilitiesText(gaps: readonly Gap[]): string {
+  const byRequirer = new Map<string | undefined, string[]>();
+  for (const { capability, requiredBy } of gaps)
+    byRequirer.set(requiredBy, [...(byRequirer.get(requiredBy) ?? []), capability]);
+  return [...byRequirer]
+    .map(([requirer, names]) => `${names.join(", ")}${requirer === undefined ? "" : ` (${requirer})`}`)
+    .join(", ");
+}
+
+function lineOf({ actor, subject, reason, fix }: Gap, capabilities: string): string {
+  return `${actor}${subject === undefined ? "" : ` (${subject})`} · ${capabilities}: ${reason}: ${fix}`;
+}
+
+/** A line for each gap; gaps of one actor with the same reason share a line. */
+export function gapLines(gaps: readonly Gap[]): readonly string[] {
+  const grouped = new Map<string, Gap[]>();
+  for (const gap of gaps) {
+    const key = JSON.stringify([gap.actor, gap.subject, gap.reason, gap.fix]);
+    grouped.set(key, [...(grouped.get(key) ?? []), gap]);
+  }
+  return [...grouped.values()].flatMap((group) => {
+    const [gap] = group;
+    return gap === undefined ? [] : [lineOf(gap, capabilitiesText(group))];
+  });
+}
+
+export function issueLine(issue: Issue): string {
+  return issue.path === "" ? issue.message : `${issue.path}: ${issue.message}`;
+}
+
+function sentence(opening: string, lines: readonly string[]): string {
+  return lines.length === 0 ? `${opening}.` : `${opening}: ${lines.join("; ")}`;
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** The code of a system error, such as `ENOENT`. */
+export function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error && "code" in error && typeof error.code === "string")) return undefined;
+  // Node.js has no name for an exhausted quota: "Unknown system error -122".
+  return "errno" in error && error.errno === -constants.errno.EDQUOT ? "EDQUOT" : error.code;
+}
 
 /** Characters of an issue's path, and of its message: they may quote the request, which has megabytes. */
 const maxIssueCharacters = 2_000;

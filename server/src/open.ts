@@ -19,12 +19,9 @@ import {
   lastingKey,
   namedInteractionKey,
 } from "./interaction-key.js";
-import { LineCopies } from "./logging/line-copies.js";
-import { openLog } from "./logging/log.js";
-import { LogRedaction } from "./logging/redaction.js";
+import { LineCopies, LogRedaction, openLog } from "./logging/log.js";
 import { Previews } from "./preview/previews.js";
-import { tokenHeadersOf } from "./tenants/presented-token.js";
-import { Tenants } from "./tenants/tenants.js";
+import { Tenants, tokenHeadersOf } from "./tenants/tenants.js";
 import { type UnhandledErrors, UnhandledErrorWatch } from "./unhandled.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 

@@ -1,6 +1,4 @@
 export * from "./boundary.js";
 export * from "./limit-variables.js";
-export { readHost } from "./network/host.js";
-export { formatRule, type ParsedRule, parseNetworkRule } from "./network/rule.js";
-export { listsWideRanges } from "./network/share.js";
+export { formatRule, listsWideRanges, type ParsedRule, parseNetworkRule, readHost } from "./network-rules.js";
 export * from "./normalise.js";

@@ -1,6 +1,6 @@
 import type { Issue, Port, SandboxPermission } from "../contract/index.js";
 import type { Boundary, FilesystemBoundary, NetworkBoundary, NetworkRule } from "./boundary.js";
-import { parseNetworkRule } from "./network/rule.js";
+import { parseNetworkRule } from "./network-rules.js";
 
 export interface NormalisedBoundary {
   readonly boundary: Boundary;

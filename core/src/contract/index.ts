@@ -4,29 +4,42 @@ export * from "./dialect-fields.js";
 export { maxIssues, pathText, readableIssues, type Validated } from "./issues.js";
 export { type KnownShape, knownShapeAt, knownShapeOf, mergeKnownShapes } from "./known-shape.js";
 export * from "./request/boundary/credentials.js";
-export type { Port } from "./request/boundary/port.js";
-export * from "./request/boundary/sandbox-permission.js";
-export { onDisconnectOf } from "./request/disconnect.js";
+export {
+  filesystemModes,
+  networkModes,
+  type Port,
+  type SandboxPermission,
+  sandboxPermissionSchema,
+} from "./request/boundary/sandbox-permission.js";
 export { type EnvironmentRequest, hasSetup } from "./request/environment.js";
-export type { ForkRequest } from "./request/fork.js";
-export { type GitSource, gitRefSchema } from "./request/git.js";
-export type { Forge, PullRequestWish } from "./request/git-output.js";
-export * from "./request/interactions.js";
+export { type GitSource, gitRefSchema, type Person } from "./request/git.js";
 export * from "./request/limits.js";
 export * from "./request/message.js";
-export * from "./request/model/budget.js";
-export * from "./request/model/model-connection.js";
-export * from "./request/model/reasoning-effort.js";
-export * from "./request/outputs.js";
-export * from "./request/project.js";
-export * from "./request/request.js";
+export * from "./request/model.js";
+export {
+  type Forge,
+  type OutputsRequest,
+  outputsSchema,
+  type PullRequestWish,
+} from "./request/outputs.js";
+export {
+  type ForkRequest,
+  type InteractionAnswer,
+  interactionAnswerSchema,
+  interactionSettingsSchema,
+  onDisconnectOf,
+  projectOf,
+  type RunRequest,
+  runRequestSchema,
+  type Webhook,
+  waitsForSession,
+  webhookEventSchema,
+} from "./request/request.js";
 export { idOfRun, runIdSchema, runKey } from "./request/run-id.js";
 export * from "./request/skill.js";
 export * from "./request/tools/mcp-server.js";
 export * from "./request/tools/permissions.js";
 export * from "./request/tools/tool.js";
-export { type Webhook, webhookEventSchema } from "./request/webhook.js";
-export { waitsForSession } from "./request/when-busy.js";
 export {
   type ArchiveSource,
   type DownloadCredential,
@@ -41,12 +54,9 @@ export * from "./result/outputs.js";
 export * from "./result/receipt.js";
 export * from "./result/result.js";
 export * from "./result/snapshot.js";
-export * from "./result/warning.js";
 export { type MarkedValue, markedValues, type SchemaField, schemaFields } from "./secret-fields.js";
 export * from "./spelling.js";
-export * from "./values/bounded-json.js";
 export * from "./values/json.js";
-export type { Person } from "./values/person.js";
 export { type SecretKind, secret, suggestsSecret } from "./values/secret.js";
 export { snapshotIdSchema } from "./values/snapshot-id.js";
 export * from "./values/workspace-path.js";

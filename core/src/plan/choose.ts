@@ -13,11 +13,10 @@ import { chooseOwn, type OwnSandbox } from "./own-sandbox.js";
 import { callPure } from "./plugin-call.js";
 import { pluginReturns } from "./plugin-returns.js";
 import type { BoundedRequest } from "./requirements.js";
-import { isSameImage } from "./same-image.js";
 import { credentialGaps } from "./secrets.js";
 
 /** A choice, or the issues that say why there is none. */
-export interface Choice<Chosen> {
+interface Choice<Chosen> {
   readonly chosen: Chosen;
   readonly issues: readonly Issue[];
 }
@@ -199,4 +198,14 @@ function unknownImage(image: string | undefined, asked: readonly Probed<SandboxB
 
 function list(names: readonly string[]): string {
   return names.length === 0 ? "(none loaded)" : names.join(", ");
+}
+
+/** Of two names of images, as a container engine resolves them: Docker Hub and `latest` may be left out. Pure. */
+export function isSameImage(one: string, other: string | undefined): boolean {
+  return other !== undefined && wholeName(one) === wholeName(other);
+}
+
+function wholeName(image: string): string {
+  const named = image.replace(/^(?:docker\.io\/)?(?:library\/)?/, "");
+  return /[:@][^/]*$/.test(named) ? named : `${named}:latest`;
 }

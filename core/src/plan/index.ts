@@ -1,4 +1,5 @@
 export * from "./candidates.js";
+export { isSameImage } from "./choose.js";
 export { carriedBy, type PlannedGateway } from "./choose-gateway.js";
 export { boundaryGaps } from "./gaps.js";
 export { lacksBackend, type OwnSandbox } from "./own-sandbox.js";
@@ -27,5 +28,4 @@ export {
   type Requirement,
   requirementsOf,
 } from "./requirements.js";
-export { isSameImage } from "./same-image.js";
 export { stillVisible } from "./secrets.js";

@@ -1,5 +1,12 @@
 import type { Boundary } from "../boundary/index.js";
-import type { Gap, Issue, McpServer, RunRequest, ToolSpec } from "../contract/index.js";
+import {
+  type Gap,
+  type Issue,
+  type McpServer,
+  type RunRequest,
+  subscriptionPath,
+  type ToolSpec,
+} from "../contract/index.js";
 import type {
   Harness,
   HiddenCredential,
@@ -18,7 +25,13 @@ import {
   chooseSandbox,
   chooseToolSources,
 } from "./choose.js";
-import { budgetIssues, carriedBy, chooseGateway, type PlannedGateway } from "./choose-gateway.js";
+import {
+  budgetIssues,
+  carriedBy,
+  chooseGateway,
+  type GatewayChoice,
+  type PlannedGateway,
+} from "./choose-gateway.js";
 import type { OwnSandbox } from "./own-sandbox.js";
 import {
   ownParticipants,
@@ -32,7 +45,6 @@ import { pluginReturns } from "./plugin-returns.js";
 import { unreadableGaps } from "./required-paths.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 import { hideableCredentials, secretsInside } from "./secrets.js";
-import { undeliveredIssues } from "./undelivered.js";
 
 export interface AcceptedPlan {
   readonly accepted: true;
@@ -196,4 +208,37 @@ function agentOf(
 
 function isSame(one: Gap, other: Gap): boolean {
   return one.actor === other.actor && one.capability === other.capability && one.subject === other.subject;
+}
+
+/**
+ * Credentials of the request that no actor of the plan would deliver. Checked here, since an agent that silently lacks
+ * one fails later, or acts as someone else. Pure.
+ */
+export function undeliveredIssues(
+  request: RunRequest,
+  harness: Harness,
+  { chosen, why }: GatewayChoice,
+): readonly Issue[] {
+  const { gatewayCredentials, subscription } = request.modelConnection ?? {};
+  const { sandboxCredentials = [] } = request;
+  const issues: Issue[] = [];
+  if (gatewayCredentials !== undefined && chosen?.use.headers[gatewayCredentials.header] === undefined) {
+    const reason = why ?? `${harness.id}'s requests to a model go through no model gateway`;
+    const message = `can't be added to the model's requests (${reason}): load @ambit/model-route and use an agent that it carries`;
+    issues.push({ path: "modelConnection.gatewayCredentials", message });
+  }
+  if (sandboxCredentials.length === 0 && subscription === undefined) return issues;
+  const delivered = new Set(
+    callPure(harness, "visibleCredentials", pluginReturns.names, () => harness.visibleCredentials(request)),
+  );
+  if (subscription !== undefined && !delivered.has(subscriptionPath)) {
+    const message = `is a login, which ${harness.id} doesn't pass on to its agent: use harness "pi", or send an API key in modelConnection.credentials`;
+    issues.push({ path: subscriptionPath, message });
+  }
+  for (const [index, { binding }] of sandboxCredentials.entries()) {
+    if (delivered.has(binding.name)) continue;
+    const message = `${harness.id} doesn't pass it on to its agent: leave it out, or use another harness`;
+    issues.push({ path: `sandboxCredentials[${index}]`, message });
+  }
+  return issues;
 }

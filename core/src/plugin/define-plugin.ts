@@ -1,6 +1,7 @@
+import "reflect-metadata";
+import { type InjectionToken, inject } from "tsyringe";
 import type { z } from "zod";
 import type { SecretKind } from "../contract/index.js";
-import type { InjectedClass } from "./injection.js";
 import type { ToolDelivery } from "./kinds/delivery.js";
 import type { Dialect, ForeignEnvironment } from "./kinds/dialect.js";
 import type { Door } from "./kinds/door.js";
@@ -14,6 +15,28 @@ import type { ToolPolicy } from "./kinds/tool-policy.js";
 import type { ToolSource } from "./kinds/tool-source.js";
 import type { Log } from "./log.js";
 import type { UpstreamProxy } from "./upstream-proxy.js";
+
+/**
+ * The tokens that the constructor of a class that a plugin registers can inject:
+ * `constructor(@inject(pluginTokens.config) config: Config, @inject(pluginTokens.log) log: Log)`.
+ */
+export const pluginTokens = {
+  /** The runner's log; each entry names the plugin. */
+  log: token<Log>("log"),
+  /** The plugin's configuration, as its schema returns it. */
+  config: token<unknown>("config"),
+} as const;
+
+/** Names the token of one constructor parameter. TypeScript needs `experimentalDecorators` for it. */
+export { inject };
+
+/** A class that the registry constructs: each constructor parameter names a token of `pluginTokens`. */
+export type InjectedClass<Offer> = Extract<InjectionToken<Offer>, abstract new (...given: never[]) => Offer>;
+
+/** A global symbol: a plugin that uses another copy of this package has the same tokens. */
+function token<Value>(name: string): InjectionToken<Value> {
+  return Symbol.for(`ambit.plugin.${name}`);
+}
 
 /** The kinds of actors, and the interface of each. */
 export interface ActorKinds {

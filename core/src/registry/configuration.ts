@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { knownShapeOf, readableIssues } from "../contract/index.js";
 import type { Plugin } from "../plugin/index.js";
 
 const pluginSchema = z.custom<Plugin>(isPlugin);
@@ -44,5 +45,13 @@ export function isPlugin(value: unknown): value is Plugin {
     value.config instanceof Object &&
     "register" in value &&
     typeof value.register === "function"
+  );
+}
+
+/** A line for each problem that a schema found in given settings: path, reason, and the name that was probably meant. */
+export function settingsProblems(error: z.ZodError, schema: z.ZodType, given: unknown): readonly string[] {
+  const validated = { value: given, level: knownShapeOf(schema), path: [], keyName: "setting" } as const;
+  return readableIssues(error.issues, validated).map(({ path, message }) =>
+    path === "" ? message : `${path} ${message}`,
   );
 }

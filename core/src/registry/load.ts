@@ -4,9 +4,8 @@ import { type MarkedValue, markedValues } from "../contract/index.js";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
 import { inOffer, rememberOrigin } from "../plan/index.js";
 import type { Plugin } from "../plugin/index.js";
-import { isPlugin, type PluginEntry } from "./configuration.js";
+import { isPlugin, type PluginEntry, settingsProblems } from "./configuration.js";
 import { OfferCollector, type Offered, type Registering, type Surroundings } from "./registrar.js";
-import { settingsProblems } from "./settings-problems.js";
 
 /** Finds a package by name, from the deployer's folder: resolves with its default export. */
 export type ImportPlugin = (name: string) => Promise<unknown>;

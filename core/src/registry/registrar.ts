@@ -1,4 +1,5 @@
-import { type DependencyContainer, container as root } from "tsyringe";
+import "reflect-metadata";
+import { type DependencyContainer, injectable, container as root } from "tsyringe";
 import { dialectFieldProblems, type MarkedValue } from "../contract/index.js";
 import { type LoadFailure, messageOf } from "../errors.js";
 import { callPure, pluginReturns, rememberOrigin } from "../plan/index.js";
@@ -9,6 +10,8 @@ import {
   type BlobsBackend,
   type Dialect,
   type Door,
+  type InjectedClass,
+  type Log,
   type Offers,
   pluginTokens,
   type Registrar,
@@ -16,7 +19,6 @@ import {
   type StoreBackend,
   type ToolPolicy,
 } from "../plugin/index.js";
-import { construct, pluginContainer } from "./construct.js";
 import { offerProblems } from "./offer-shapes.js";
 
 /** An actor, and the plugin that offered it. */
@@ -236,4 +238,43 @@ function keyOf(kind: ActorKind, actor: ActorKinds[ActorKind]): string {
   if ("connection" in actor) return `the toolSource for ${actor.connection}`;
   if ("kind" in actor) return `the executor of kind '${actor.kind}'`;
   return "id" in actor ? `the ${kind} '${actor.id}'` : `the ${kind} '${actor.name}'`;
+}
+
+/** A container with the tokens that one plugin's classes can inject. */
+function pluginContainer(
+  root: DependencyContainer,
+  plugin: string,
+  config: unknown,
+  log: Log,
+): DependencyContainer {
+  const container = root.createChildContainer();
+  container.registerInstance(pluginTokens.config, config);
+  container.registerInstance(pluginTokens.log, logOf(plugin, log));
+  return container;
+}
+
+/** @throws Error where a constructor parameter names no token, or one that plugins don't have. */
+function construct<Offer>(container: DependencyContainer, given: InjectedClass<Offer>): Offer {
+  const tokens: object = Reflect.getOwnMetadata("injectionTokens", given) ?? {};
+  const named = Object.keys(tokens).length;
+  const missing = Array.from({ length: named === 0 ? given.length : named }, (_, at) => at).find(
+    (at) => !(at in tokens),
+  );
+  if (missing !== undefined) {
+    throw new Error(
+      `parameter ${missing + 1} of the constructor of ${given.name} names no token: write @inject(pluginTokens.config) or @inject(pluginTokens.log) before it`,
+    );
+  }
+  // Registers the class with this copy of tsyringe, even if its decorators came from another.
+  injectable()(given);
+  return container.resolve(given);
+}
+
+function logOf(plugin: string, log: Log): Log {
+  return {
+    debug: (fields, message) => log.debug({ plugin, ...fields }, message),
+    info: (fields, message) => log.info({ plugin, ...fields }, message),
+    warn: (fields, message) => log.warn({ plugin, ...fields }, message),
+    error: (fields, message) => log.error({ plugin, ...fields }, message),
+  };
 }

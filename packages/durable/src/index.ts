@@ -1,6 +1,5 @@
 export { type Records, type RunLog, recordsIn } from "./log/follow.js";
-export { type LeasedHold, type RecordedRun, recoveryOf } from "./log/recorded-run.js";
-export { Recorder } from "./log/recorder.js";
+export { type LeasedHold, type RecordedRun, Recorder, recoveryOf } from "./log/recorder.js";
 export { OtherKey, RecordedRuns, type RecordedRunsOptions, type StartedRun } from "./recorded-runs.js";
 export { endedBy } from "./replica/left-overs.js";
 export { Sealing } from "./sealing.js";
@@ -11,5 +10,5 @@ export {
   storeSettingsSchema,
 } from "./settings.js";
 export type { WebhookPost, WebhookResponse, WebhookSender } from "./webhooks/deliveries.js";
+export { type WebhookMessage, webhookMessageSchema } from "./webhooks/messages.js";
 export * from "./wire/stored.js";
-export { type WebhookMessage, webhookMessageSchema } from "./wire/webhook-message.js";

@@ -6,28 +6,26 @@ import {
   describedBy,
   type LeasedHold,
   type RecordedRun,
+  Recorder,
   recoveryOf,
-} from "./log/recorded-run.js";
-import { Recorder, takenOver } from "./log/recorder.js";
+  takenOver,
+} from "./log/recorder.js";
 import { RemoteProgress } from "./log/remote-progress.js";
 import { requireKept, StoredLogs } from "./log/stored-log.js";
-import { retryWhileDown } from "./outage.js";
+import { answering, askStore, retryWhileDown } from "./outage.js";
 import { BoundSessions, keyOf } from "./replica/bound-sessions.js";
-import { Lease, stopMs } from "./replica/lease.js";
+import { Lease, newReplica, placePrefix, stopMs } from "./replica/lease.js";
 import { endedBy, LeftOvers } from "./replica/left-overs.js";
-import { newReplica, placePrefix } from "./replica/replica.js";
 import { Retaining } from "./retaining.js";
 import { type MemorySettings, type StoreSettings, storeSettingsSchema } from "./settings.js";
-import {
-  answering,
-  askStore,
-  type NewRun,
-  type Renewal,
-  type RunQuota,
-  type Store,
-  type StoredRun,
-  type StoredSession,
-  type StoredSessionName,
+import type {
+  NewRun,
+  Renewal,
+  RunQuota,
+  Store,
+  StoredRun,
+  StoredSession,
+  StoredSessionName,
 } from "./store/index.js";
 import { StoredAnswers } from "./stored-answers.js";
 import { Deliveries, type DeliveriesOptions } from "./webhooks/deliveries.js";

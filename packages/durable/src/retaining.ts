@@ -1,7 +1,7 @@
 import { messageOf } from "@ambit/core";
 import { eventRecord, interactionKindSchema } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
-import { textOf } from "./log/recorded-run.js";
+import { textOf } from "./log/recorder.js";
 import type { StoreSettings } from "./settings.js";
 import type { Store, StoredInteraction } from "./store/index.js";
 import { aboutExpiry } from "./webhooks/messages.js";

@@ -2,8 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { type EventRecord, eventRecord, type RunResult, runRequestSchema } from "@ambit/core/contract";
 import { expect, it } from "vitest";
 import type { RecordGroup, RunLog } from "../src/log/follow.js";
-import type { RecordedRun } from "../src/log/recorded-run.js";
-import { Recorder } from "../src/log/recorder.js";
+import { type RecordedRun, Recorder } from "../src/log/recorder.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const result: RunResult = { ok: true, runId: "r", events: [], output: "" };

@@ -1,10 +1,10 @@
-import { randomUUID } from "node:crypto";
+import { type KeyObject, randomUUID } from "node:crypto";
+import type { Registry } from "@ambit/core";
 import { runKey } from "@ambit/core/contract";
-import type { PrewarmClaim } from "@ambit/core/plugin";
+import type { Log, PrewarmClaim } from "@ambit/core/plugin";
 import { type DependencyContainer, container as global, Lifecycle } from "tsyringe";
-import type { AdmittedRun } from "./admission/admission.js";
-import { strictestCeiling } from "./admission/caller-rules.js";
-import type { RunOptions } from "./admission/run-options.js";
+import type { AdmissionRules, AdmittedRun } from "./admission/admission.js";
+import { type RunOptions, strictestCeiling } from "./admission/caller-rules.js";
 import { Ask } from "./call/ask/ask.js";
 import { RunnersLedger } from "./call/ask/remembered-answers.js";
 import { CallPermissions } from "./call/permission/permissions.js";
@@ -17,24 +17,36 @@ import { RunTools } from "./call/tools/run-tools.js";
 import { notifyPrewarmed } from "./events/observers.js";
 import { RunEvents } from "./events/run-events.js";
 import { RunLogger } from "./events/run-logger.js";
-import { Deadlines } from "./lifetime/deadlines.js";
+import { Deadlines, Pause, RightToAct } from "./lifetime/deadlines.js";
 import { FairSlots } from "./lifetime/fair-slots.js";
-import { Pause } from "./lifetime/pause.js";
-import { RightToAct } from "./lifetime/right-to-act.js";
 import { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
 import { ModelCalls } from "./model/model-calls.js";
 import { SessionSpending } from "./model/session-spending.js";
-import { noCredentialRefresh, noPreviews, noWorkspaces } from "./operator.js";
+import { type HideSecrets, noCredentialRefresh, noPreviews, noWorkspaces } from "./operator.js";
 import { AgentTurn } from "./run/agent-turn.js";
 import { Run } from "./run/run.js";
 import { WorkspaceFilling } from "./run/workspace-filling.js";
 import { WorkspaceOutputs } from "./run/workspace-outputs.js";
-import type { RunnerOptions } from "./runner-options.js";
 import { AgentStarter } from "./session/agent/start-agent.js";
 import { AgentPool } from "./session/pool/agent-pool.js";
 import { Sessions } from "./session/sessions.js";
 import { tokens } from "./tokens.js";
+
+export interface RunnerOptions extends AdmissionRules {
+  readonly registry: Registry;
+  readonly limits: RunLimits;
+  /**
+   * The key of the ids under which calls are announced that wait for a user: runners that share it resume each other's
+   * conversations. Called when it is first needed; never rejects.
+   */
+  readonly interactionKey: () => Promise<KeyObject>;
+  readonly log: Log;
+  /** The share of memory that agents may be started ahead in, 0 to 1. Default: what the host or a control group has left. */
+  readonly freeMemory?: () => number;
+  /** Called with the credentials of each run and session. Default: the log isn't redacted. */
+  readonly hideSecrets?: HideSecrets;
+}
 
 /** What a run does, from the ground up. Each run has one instance of each, in its own container. */
 export const runClasses = [

@@ -1,7 +1,7 @@
 import type { ActorGap, Boundary, RunRequest } from "@ambit/core/plugin";
 import { destinationGap, entryFor, portOf, whyForbidden } from "@ambit/egress";
 import type { CallbackConfig } from "./config.js";
-import { boundaryPolicy } from "./connection/route.js";
+import { boundaryPolicy } from "./connection/outbound.js";
 
 const connects = "its calls are posted from the runner to";
 const otherwise = 'remove the tool, or accept this with enforcement "best_effort"';

@@ -15,15 +15,13 @@ import {
   wholeWords,
 } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
-import { adviceIn } from "./call/advice.js";
+import { adviceIn, envelopeOf, outcomeOfEnvelope } from "./call/answer.js";
 import { argumentsOf, CallInvalid, callContextOf, runContextOf } from "./call/call-arguments.js";
 import { directPosting } from "./call/direct-call.js";
-import { envelopeOf, outcomeOfEnvelope } from "./call/envelope.js";
 import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
 import { readPath } from "./call/json-path.js";
 import type { CallbackConfig } from "./config.js";
-import { Outbound } from "./connection/outbound.js";
-import { type CallbackResponse, NotSent, type Posting } from "./connection/posting.js";
+import { type CallbackResponse, NotSent, Outbound, type Posting } from "./connection/outbound.js";
 import { gapsOfCallback } from "./coverage.js";
 
 /** Characters of an error's text that are logged. */

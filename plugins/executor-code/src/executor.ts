@@ -13,11 +13,10 @@ import {
   type ToolSpec,
   type ToolUse,
 } from "@ambit/core/plugin";
-import { collectEnd, collectStart } from "./collect.js";
 import type { CodeConfig } from "./config.js";
-import { feed } from "./feed.js";
 import { programOf, stdinOf } from "./program.js";
 import { failed, outcomeOf } from "./reply.js";
+import { collectEnd, collectStart, feed } from "./streams.js";
 import { type StartInterpreter, WaitingInterpreters } from "./waiting.js";
 
 /**

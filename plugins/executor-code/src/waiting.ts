@@ -1,6 +1,6 @@
 import type { Process, ToolScope } from "@ambit/core/plugin";
-import { feed } from "./feed.js";
 import type { Runtime } from "./program.js";
+import { feed } from "./streams.js";
 
 /** Starts a runtime's interpreter in its own jail: it waits at its bootstrap's first read for its call. */
 export type StartInterpreter = (runtime: Runtime, signal: AbortSignal) => Promise<Process>;

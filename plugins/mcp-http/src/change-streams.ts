@@ -1,4 +1,4 @@
-import { heartbeat } from "./heartbeat.js";
+import { heartbeat } from "./tool-server.js";
 
 /** Streams of one publication at one time: an agent has one, and opens another where it believes the first one lost. */
 const maxStreams = 8;

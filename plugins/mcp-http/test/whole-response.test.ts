@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { wholeIfSoon } from "../src/whole-response.js";
+import { wholeIfSoon } from "../src/endpoint.js";
 
 const longMs = 60_000;
 const headers = { "content-type": "text/event-stream", "x-other": "kept" };

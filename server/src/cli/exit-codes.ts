@@ -1,4 +1,5 @@
 import type { Failure } from "@ambit/core";
+import type { UnhandledErrors } from "../unhandled.js";
 
 /** Exit codes of `ambit`; documented in the README. */
 export const exitCodes = {
@@ -25,4 +26,18 @@ export function exitCodeOf(failure: Failure | undefined): number {
   if (failure === undefined) return exitCodes.ok;
   if (failure.code === "boundary_refused") return exitCodes.boundaryRefused;
   return failure.code === "request_invalid" ? exitCodes.requestInvalid : exitCodes.runFailed;
+}
+
+/** A command that serves nobody else ends with the first error that nothing handles, unless only a plugin's runs have to. */
+export const endsCommand: UnhandledErrors = {
+  survives: false,
+  end: (error) => {
+    process.stderr.write(`ambit: ${error.stack ?? error.message}\n`);
+    process.exit(exitCodes.runFailed);
+  },
+};
+
+/** Whether a write failed because the pipe's reader has closed it. */
+export function isClosedPipe(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EPIPE";
 }

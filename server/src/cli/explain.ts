@@ -2,8 +2,7 @@ import { AmbitError } from "@ambit/client";
 import { HomeMissing, isAmbitError, loadFailureLine, PluginLoadFailed } from "@ambit/core";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { printable } from "../logging/printable.js";
-import { isClosedPipe } from "./closed-pipe.js";
-import { exitCodes } from "./exit-codes.js";
+import { exitCodes, isClosedPipe } from "./exit-codes.js";
 import { CommandRefused, lineOf } from "./server-client.js";
 
 /** Prints why a command couldn't start, one line per problem. Returns the exit code. */

@@ -3,9 +3,8 @@ import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 
 import { tooFewOpenFiles } from "../open-files.js";
 import { version } from "../version.js";
 import { fixYoungHeapSize } from "../young-heap.js";
-import { isClosedPipe } from "./closed-pipe.js";
 import { completionScript, shells } from "./completion.js";
-import { exitCodes } from "./exit-codes.js";
+import { exitCodes, isClosedPipe } from "./exit-codes.js";
 import { addHelpCommand, help } from "./help.js";
 import { type PluginKind, pluginKinds } from "./plugin-kinds.js";
 

@@ -1,7 +1,7 @@
 import { AmbitClient, AmbitError } from "@ambit/client";
 import { type Environment, takeEnvironment } from "../configuration/environment.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
-import { urlOf } from "../http/address.js";
+import { urlOf } from "../http/connections/address.js";
 import { localTokenFor } from "../local-token.js";
 
 /** A command that can't be carried out as it was typed. */

@@ -1,6 +1,6 @@
 import { type ForeignEnvironment, markedValues, nearestKey, schemaFields, secret } from "@ambit/core";
 import { z } from "zod";
-import { denialSchema } from "../tenants/denial.js";
+import { denialSchema } from "../tenants/schema.js";
 import { webhookSecretsSchema } from "../webhooks/settings.js";
 import { proxyCredentials } from "./egress-settings.js";
 import { foreignValues } from "./foreign-environment.js";

@@ -4,8 +4,7 @@ import { contractSettingsSchema, minimumBoundarySchema, runLimitsSchema } from "
 import { workspaceSettingsSchema } from "@ambit/workspace";
 import { z } from "zod";
 import { credentialSettingsSchema } from "../credentials/settings.js";
-import { denialSchema } from "../tenants/denial.js";
-import { tenantsSchema } from "../tenants/schema.js";
+import { denialSchema, tenantsSchema } from "../tenants/schema.js";
 import { webhookSettingsSchema } from "../webhooks/settings.js";
 import { egressSettingsSchema } from "./egress-settings.js";
 import { previewSettingsSchema } from "./preview-settings.js";

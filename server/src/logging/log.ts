@@ -1,10 +1,11 @@
 import { isJsonObject, type Log, runRequestSchema, schemaFields, suggestsSecret } from "@ambit/core";
+import type { LogLine, RunObserver } from "@ambit/core/plugin";
+import { Redactor } from "@ambit/runner";
 import colors from "picocolors";
 import { pino } from "pino";
+import { z } from "zod";
 import { configurationSchema, type LogLevel } from "../configuration/schema.js";
-import type { LineCopies } from "./line-copies.js";
 import { printableLine } from "./printable.js";
-import type { LogRedaction } from "./redaction.js";
 
 /** The runner's log on stderr: JSON lines, or readable ones at a terminal. */
 export function openLog(level: LogLevel, redaction: LogRedaction, copies: LineCopies): Log {
@@ -80,4 +81,65 @@ function shown(value: unknown): string {
     return printableLine(`${String(value.type)}: ${value.message}`);
   }
   return printableLine(typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
+}
+
+/** Redacts secrets from the log: the server's token always, credentials as long as their run or session. */
+export class LogRedaction {
+  /** One redactor per set of secrets, so that none has to be rebuilt when another is added or removed. */
+  readonly #redactors = new Set<Redactor>();
+
+  /** Hides the secrets until the returned function is called. */
+  hide(secrets: readonly string[]): () => void {
+    if (secrets.length === 0) return () => {};
+    const redactor = new Redactor(secrets);
+    this.#redactors.add(redactor);
+    return () => void this.#redactors.delete(redactor);
+  }
+
+  line(line: string): string {
+    let redacted = line;
+    for (const redactor of this.#redactors) redacted = redactor.text(redacted);
+    return redacted;
+  }
+}
+
+/** As `openLog` has pino write it. */
+const lineSchema = z.looseObject({
+  level: z.enum(["debug", "info", "warn", "error"]),
+  time: z.iso.datetime(),
+  msg: z.string().default(""),
+});
+
+/** Passes each line of the log on, as it was written, to the observers that take them. */
+export class LineCopies {
+  #takers: readonly Pick<RunObserver, "logged">[] = [];
+
+  /** From now on. The log is there before the plugins are. */
+  giveTo(observers: readonly RunObserver[]): void {
+    this.#takers = observers.filter(({ logged }) => logged !== undefined);
+  }
+
+  /** @param line redacted JSON. Costs nothing where nobody takes it. */
+  line(line: string): void {
+    if (this.#takers.length === 0) return;
+    const copy = readLine(line);
+    if (copy === undefined) return;
+    for (const taker of this.#takers) {
+      try {
+        taker.logged?.(copy);
+      } catch {
+        // It can't be logged: that line would be passed on, too.
+      }
+    }
+  }
+}
+
+function readLine(line: string): LogLine | undefined {
+  try {
+    const { level, time, msg: message, ...fields } = lineSchema.parse(JSON.parse(line));
+    return { level, at: Date.parse(time), message, fields };
+  } catch {
+    // A secret that was redacted across a quotation mark.
+    return { level: "warn", at: Date.now(), message: line, fields: {} };
+  }
 }

@@ -9,7 +9,7 @@ import { noPreviews, type PortOfSession, type Preview, type PreviewService } fro
 import type { PreviewSettings } from "../configuration/preview-settings.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
 import { isLoopback } from "../http/caller/loopback.js";
-import { cantListen } from "../http/connections/cant-listen.js";
+import { cantListen } from "../http/connections/address.js";
 import { type ConnectionOwner, Connections } from "../http/connections/connections.js";
 import type { ConnectionShares } from "../http/connections/shares.js";
 import { admitCaller } from "./admit.js";

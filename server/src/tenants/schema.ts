@@ -1,7 +1,19 @@
-import { minimumBoundarySchema } from "@ambit/runner";
+import { isPattern, minimumBoundarySchema } from "@ambit/runner";
 import { z } from "zod";
 import { webhookSecretsSchema } from "../webhooks/settings.js";
-import { denialSchema } from "./denial.js";
+
+// A pattern that can never match would look like protection.
+const patternSchema = z
+  .string()
+  .min(1)
+  .refine(isPattern, "must be a tool's Name, or Name(prefix:*)")
+  .refine(
+    (pattern) => !/^[^(]*[*?]/.test(pattern),
+    "must name the tool: a name has no wildcard, and `true` in place of the list denies every call",
+  );
+
+/** Every call (`true`), or calls that match a pattern: `Name`, `Name(prefix:*)`. */
+export const denialSchema = z.union([z.literal(true), z.array(patternSchema)]);
 
 const count = z.int().positive();
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readableLine, withoutSecrets } from "../../src/logging/log.js";
+import { LogRedaction, readableLine, withoutSecrets } from "../../src/logging/log.js";
 import { printable } from "../../src/logging/printable.js";
-import { LogRedaction } from "../../src/logging/redaction.js";
 
 describe("LogRedaction", () => {
   it("redacts secrets in lines, as they are and as in JSON, until they are revealed", () => {

@@ -5,16 +5,7 @@ import { importsOf, type SourceFile } from "./source-file.js";
 
 /** The layers of a folder from the bottom up: each may import those before it, and its own. */
 const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  "core/src": [
-    ["contract"],
-    ["error-lines.ts", "ambit-error.ts"],
-    ["errors.ts"],
-    ["boundary"],
-    ["plugin"],
-    ["plan"],
-    ["registry"],
-    ["index.ts"],
-  ],
+  "core/src": [["contract"], ["errors.ts"], ["boundary"], ["plugin"], ["plan"], ["registry"], ["index.ts"]],
   "core/src/contract": [
     ["values", "capability.ts"],
     ["request"],
@@ -24,9 +15,14 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["issues.ts", "dialect-fields.ts"],
     ["index.ts"],
   ],
-  "core/src/boundary": [["boundary.ts"], ["limit-variables.ts", "network"], ["normalise.ts"], ["index.ts"]],
+  "core/src/boundary": [
+    ["boundary.ts"],
+    ["limit-variables.ts", "network-rules.ts"],
+    ["normalise.ts"],
+    ["index.ts"],
+  ],
   "packages/runner/src": [
-    ["canonical-json.ts", "limits.ts", "operator.ts", "tool-policies.ts"],
+    ["json-values.ts", "limits.ts", "operator.ts", "tool-policies.ts"],
     ["lifetime", "parse"],
     ["tokens.ts"],
     ["events"],
@@ -35,7 +31,6 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["model"],
     ["run"],
     ["admission"],
-    ["runner-options.ts"],
     ["compose.ts"],
     ["runner.ts"],
     ["index.ts"],
@@ -46,7 +41,7 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["permission"],
     ["reports"],
     ["ask"],
-    ["call-router.ts", "gatekeeper.ts"],
+    ["gatekeeper.ts"],
     ["run-calls.ts"],
   ],
 };

@@ -132,7 +132,7 @@ const cases: Case[] = [
       ["core/src/contract/request/tools/tool.ts", `import type { Issue } from "../../result/failure.js";`],
       ["core/src/contract/result/events.ts", `import { nearestKey } from "../spelling.js";`],
       ["core/src/contract/spelling.ts", `import type { RunRequest } from "./index.js";`],
-      ["core/src/boundary/network/rule.ts", `import { normaliseBoundary } from "../normalise.js";`],
+      ["core/src/boundary/network-rules.ts", `import { normaliseBoundary } from "./normalise.js";`],
       ["packages/runner/src/events/run-events.ts", `import { Calls } from "../call/calls.js";`],
       ["packages/runner/src/lifetime/scope.ts", `import { tokens } from "../tokens.js";`],
       ["packages/runner/src/call/tools/execute.ts", `import { Calls } from "../reports/calls.js";`],
@@ -145,7 +145,7 @@ const cases: Case[] = [
       ["core/src/errors.ts", `import type { Gap } from "./contract/failure.js";`],
       ["core/src/index.ts", `export * from "./registry/index.js";`],
       ["core/src/contract/result/events.ts", `import "../request/tools/tool.js"; import "./failure.js";`],
-      ["core/src/boundary/network/rule.ts", `import type { HostRule } from "../boundary.js";`],
+      ["core/src/boundary/network-rules.ts", `import type { HostRule } from "./boundary.js";`],
     ],
   },
   {

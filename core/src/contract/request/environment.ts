@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { environmentValueSchema } from "../values/environment.js";
-import { workspaceGlobSchema } from "../values/workspace-glob.js";
-import { workspacePathSchema } from "../values/workspace-path.js";
+import { workspaceGlobSchema, workspacePathSchema } from "../values/workspace-path.js";
 import { setupCredentialSchema } from "./boundary/credentials.js";
 import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { limits } from "./limits.js";

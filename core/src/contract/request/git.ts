@@ -5,7 +5,7 @@ import { credentialSchema } from "./boundary/credentials.js";
 import { limits } from "./limits.js";
 
 /** Such as `https://github.com/acme/app.git`. */
-export const gitUrlSchema = z
+const gitUrlSchema = z
   .string()
   .max(2_048)
   .superRefine((text, context) => {
@@ -106,3 +106,18 @@ export const gitSourceSchema = z
     error: "must not be given with a ref: name one of the two",
   });
 export type GitSource = z.infer<typeof gitSourceSchema>;
+
+/** A name or address in a commit. */
+const nameSchema = z
+  .string()
+  .min(1)
+  .max(256)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+  .regex(/^(?!\s)[^<>\u0000-\u001f\u007f-\u009f]+(?<!\s)$/u, "must be one line without < and >");
+
+/** Who makes a commit. */
+export const personSchema = z.strictObject({
+  name: nameSchema.meta({ description: "The name in a commit." }),
+  email: nameSchema.meta({ description: "The address in a commit." }),
+});
+export type Person = z.infer<typeof personSchema>;

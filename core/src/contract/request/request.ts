@@ -1,28 +1,103 @@
 import { z } from "zod";
 import { headersSchema, httpUrlSchema } from "../values/http.js";
-import { jsonObjectSchema } from "../values/json.js";
+import { isJsonObject, jsonObjectSchema } from "../values/json.js";
 import { secret } from "../values/secret.js";
+import { snapshotIdSchema } from "../values/snapshot-id.js";
 import { credentialSchema, sandboxCredentialSchema } from "./boundary/credentials.js";
-import { portSchema } from "./boundary/port.js";
-import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
-import { onDisconnectSchema } from "./disconnect.js";
+import { portSchema, sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { environmentSchema } from "./environment.js";
-import { forkSchema } from "./fork.js";
-import { interactionSettingsSchema } from "./interactions.js";
 import { limits } from "./limits.js";
 import { messageSchema } from "./message.js";
-import { budgetSchema } from "./model/budget.js";
-import { modelConnectionSchema } from "./model/model-connection.js";
-import { reasoningEffortSchema } from "./model/reasoning-effort.js";
+import { budgetSchema, modelConnectionSchema, reasoningEffortSchema } from "./model.js";
 import { outputsSchema } from "./outputs.js";
 import { runIdSchema } from "./run-id.js";
 import { harnessFileSchema, skillSchema } from "./skill.js";
 import { mcpServerSchema } from "./tools/mcp-server.js";
 import { permissionsSchema } from "./tools/permissions.js";
 import { toolCallbackSchema, toolSpecSchema } from "./tools/tool.js";
-import { webhookSchema } from "./webhook.js";
-import { whenBusySchema } from "./when-busy.js";
 import { workspaceSchema } from "./workspace.js";
+
+/** What a new session begins as a copy of: exactly one. */
+const forkSchema = z
+  .strictObject({
+    session: z.string().min(1).max(256).optional().meta({
+      description: "The id of a session of the same project on this runner that no run uses now.",
+    }),
+    snapshot: snapshotIdSchema.optional().meta({
+      description: "The id of a snapshot of the same project: `POST /sessions/{sessionId}/snapshot`.",
+    }),
+  })
+  .refine(({ session, snapshot }) => (session === undefined) !== (snapshot === undefined), {
+    error: "must have either session or snapshot",
+  });
+export type ForkRequest = z.infer<typeof forkSchema>;
+
+/** What happens to a run while another one has its session. */
+const whenBusySchema = z.enum(["refuse", "queue", "interrupt"]);
+
+/** Whether this run waits while another one has its session. Default: it is refused. */
+export function waitsForSession(request: {
+  readonly whenBusy?: z.infer<typeof whenBusySchema>;
+  readonly sessionId?: string;
+}): boolean {
+  return request.sessionId !== undefined && (request.whenBusy ?? "refuse") !== "refuse";
+}
+
+/** What happens to a run whose reader disconnects before its result. */
+const onDisconnectSchema = z.enum(["cancel", "continue"]);
+
+/**
+ * What happens to this run when its reader disconnects. Default: a run of a session continues, since the session's next
+ * turn builds on it; any other is cancelled, since its result would have no reader.
+ */
+export function onDisconnectOf(request: {
+  readonly onDisconnect?: z.infer<typeof onDisconnectSchema>;
+  readonly sessionId?: string;
+}): z.infer<typeof onDisconnectSchema> {
+  return request.onDisconnect ?? (request.sessionId === undefined ? "cancel" : "continue");
+}
+
+/** How a run waits for the user when a call asks for one. */
+export const interactionSettingsSchema = z.strictObject({
+  waitMs: z.int().nonnegative().max(86_400_000).default(0).meta({
+    description:
+      "Milliseconds that a call may wait for a live answer (`POST /runs/{runId}/interactions/{id}`) before the run pauses. Default 0: it pauses immediately. Never longer than the agent or the runner lets a call wait.",
+  }),
+});
+
+/** A live answer: to a `user_approval`, whether the call may be made; to the other kinds, the call's output. */
+export const interactionAnswerSchema = z.union([
+  z.strictObject({ approved: z.boolean() }),
+  z.strictObject({ output: z.unknown(), isError: z.boolean().default(false) }),
+]);
+export type InteractionAnswer = z.infer<typeof interactionAnswerSchema>;
+
+/** The events of webhooks, named as the Standard Webhooks specification recommends. */
+export const webhookEventSchema = z.enum([
+  "run.finished",
+  "run.failed",
+  "interaction.requested",
+  "interaction.expired",
+]);
+
+/** Characters of a receiver's address. */
+const maxUrlLength = 2_048;
+
+const webhookSchema = z.strictObject({
+  url: secret(httpUrlSchema.max(maxUrlLength), "address").meta({
+    description:
+      "The receiver's address. The runner posts to it directly; redirects are not followed. The store holds it encrypted.",
+  }),
+  events: z
+    .array(webhookEventSchema)
+    .min(1)
+    .max(webhookEventSchema.options.length)
+    .default(webhookEventSchema.options)
+    .meta({
+      description: `What is sent: \`${webhookEventSchema.options.join("`, `")}\`. Default: all of them. A paused run has finished, with the \`stopReason\` \`paused\`.`,
+    }),
+});
+export type Webhook = z.infer<typeof webhookSchema>;
 
 const contextSchema = z.strictObject({
   propagation: z
@@ -240,3 +315,22 @@ export const runRequestSchema = z.strictObject({
   }),
 });
 export type RunRequest = z.infer<typeof runRequestSchema>;
+
+/**
+ * The project that a request belongs to: `projectId`, else `runContext.project.id`. Undefined when neither is a
+ * string with a character other than white space.
+ *
+ * It separates sessions: runs of two projects never share one, even with the same `sessionId`.
+ */
+export function projectOf({
+  projectId,
+  runContext,
+}: Pick<RunRequest, "projectId" | "runContext">): string | undefined {
+  const project = runContext?.project;
+  const fromContext = isJsonObject(project) ? project.id : undefined;
+  return [projectId, fromContext].find(isName);
+}
+
+function isName(value: unknown): value is string {
+  return typeof value === "string" && value.trim() !== "";
+}

@@ -1,10 +1,9 @@
 import { z } from "zod";
-import { downloadUrlSchema } from "../values/download-url.js";
-import { personSchema } from "../values/person.js";
+import { downloadUrlSchema } from "../values/http.js";
 import { secret } from "../values/secret.js";
 import { workspaceFileSchema, workspacePathSchema } from "../values/workspace-path.js";
 import { credentialSchema } from "./boundary/credentials.js";
-import { gitSourceSchema } from "./git.js";
+import { gitSourceSchema, personSchema } from "./git.js";
 import { limits } from "./limits.js";
 
 const sourceFileSchema = z.strictObject({

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { capabilitySchema, domains } from "../capability.js";
-import { portSchema } from "../request/boundary/port.js";
+import { portSchema } from "../request/boundary/sandbox-permission.js";
 import { gapSchema } from "./failure.js";
 import { environmentReceiptSchema, outputsReceiptSchema, sourceReceiptSchema } from "./outputs.js";
 import { forkReceiptSchema } from "./snapshot.js";

@@ -3,7 +3,14 @@ import { messageSchema } from "../request/message.js";
 import { type AgentEvent, agentEventSchema, usageSchema } from "./events.js";
 import { errorDetailSchema, failureSchema } from "./failure.js";
 import { receiptSchema } from "./receipt.js";
-import { warningSchema } from "./warning.js";
+
+/** Something in an accepted request that has no effect, or another one than it seems. The run continues. */
+export const warningSchema = z.strictObject({
+  /** As in `permissions.rules[2].pattern`; absent where the warning isn't about one field. */
+  path: z.string().optional(),
+  message: z.string(),
+});
+export type Warning = z.infer<typeof warningSchema>;
 
 export const harnessCapabilitiesSchema = z.strictObject({
   textMessages: z.boolean(),

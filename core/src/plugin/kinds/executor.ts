@@ -1,5 +1,11 @@
 import type { Boundary } from "../../boundary/index.js";
-import type { Issue, JsonObject, RunRequest, ToolSpec } from "../../contract/index.js";
+import {
+  domains,
+  type Issue,
+  type JsonObject,
+  type RunRequest,
+  type ToolSpec,
+} from "../../contract/index.js";
 import type { Actor } from "../actor.js";
 import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
@@ -67,4 +73,26 @@ export interface ToolExecutor extends Actor<ToolUse> {
   prepare?(tools: readonly ToolSpec[], scope: RunScope): void;
   /** Never throws for a tool's own failure. */
   execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome>;
+}
+
+type Required = "kind" | "site" | "execute";
+
+/** An executor as its author writes it. `name` defaults to the kind, the rest as `defineExecutor` says. */
+export type ExecutorDefinition = Pick<ToolExecutor, Required> & Partial<Omit<ToolExecutor, Required>>;
+
+/**
+ * Makes a `ToolExecutor` with conservative defaults: it touches every domain and claims nothing, so any boundary refuses
+ * it, unless its site is `caller` or `sandbox`. Set `touches` for an executor that acts in fewer domains, and `claims` and
+ * `probe` for what it enforces. By default it states no gaps and no issues.
+ */
+export function defineExecutor(definition: ExecutorDefinition): ToolExecutor {
+  return Object.freeze({
+    name: definition.kind,
+    claims: [],
+    touches: () => domains,
+    gaps: () => [],
+    issues: () => [],
+    probe: async () => [],
+    ...definition,
+  });
 }

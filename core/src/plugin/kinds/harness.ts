@@ -15,10 +15,41 @@ import type { Log } from "../log.js";
 import type { Scope } from "../scope.js";
 import type { TraceContext } from "../trace-context.js";
 import type { PublishedServer } from "./delivery.js";
-import type { Installation } from "./installation.js";
 import type { ModelRoute, ModelUse } from "./model-gateway.js";
-import type { OwnTools, ToolClass } from "./own-tools.js";
 import type { HiddenCredential, RequiredPath, Rootfs, Sandbox, SandboxContents } from "./sandbox.js";
+
+/** The class of an agent's own tool. A permission's pattern can name all tools of a class. */
+export const toolClasses = ["shell", "edit", "read", "fetch"] as const;
+export type ToolClass = (typeof toolClasses)[number];
+
+/** An agent's own tools by name, each with its class. */
+export type OwnTools = Readonly<Record<string, ToolClass | "other">>;
+
+/** A program that a plugin needs and can install, pinned to a version and checked against its digests. */
+export interface Installation {
+  /** As in messages: "Claude Code". */
+  readonly title: string;
+  /** The packages that `install` brings, with their exact versions. */
+  readonly packages: readonly { readonly name: string; readonly version: string }[];
+  /**
+   * The installed version, and the one that the plugin was tested with; undefined if it isn't installed. Where that is an adapter,
+   * `agent` is the agent behind it, with its own version, and the tested one unless the adapter's decides about it.
+   */
+  installed():
+    | {
+        readonly version: string;
+        readonly tested: string;
+        readonly path: string;
+        readonly agent?: { readonly name: string; readonly version: string; readonly tested?: string };
+      }
+    | undefined;
+  /**
+   * Installs it, or leaves the earlier version in place.
+   * @param progress receives lines to show.
+   * @throws HarnessFailed with what to do about it.
+   */
+  install(progress: (line: string) => void): Promise<{ readonly path: string }>;
+}
 
 /** What an agent asks permission for. */
 export interface PermissionQuestion {

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { parseNetworkRule } from "../../../src/boundary/network/rule.js";
-import { listsWideRanges } from "../../../src/boundary/network/share.js";
+import { listsWideRanges, parseNetworkRule } from "../../../src/boundary/network-rules.js";
 
 /** `0.0.0.0/prefix` without its last address, as ranges. */
 const withoutOne = (prefix: number) =>

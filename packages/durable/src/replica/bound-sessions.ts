@@ -1,7 +1,7 @@
 import { messageOf, SessionElsewhere } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
-import type { RecordedRun } from "../log/recorded-run.js";
+import type { RecordedRun } from "../log/recorder.js";
 import { retryWhileDown } from "../outage.js";
 import type { Sealing } from "../sealing.js";
 import type { StoreSettings } from "../settings.js";

@@ -1,4 +1,5 @@
-import { uptime } from "node:os";
+import { createHash, randomUUID } from "node:crypto";
+import { hostname, uptime } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "@ambit/core";
 import { unlessAborted } from "@ambit/core/plugin";
@@ -215,4 +216,14 @@ export class Lease {
       });
     }
   }
+}
+
+/** Common prefix of the ids of all processes that listen at one address of one host, one after the other. */
+export function placePrefix(place: string): string {
+  const name = JSON.stringify([hostname(), place]);
+  return `${createHash("sha256").update(name).digest("hex").slice(0, 16)}-`;
+}
+
+export function newReplica(place: string): string {
+  return `${placePrefix(place)}${randomUUID()}`;
 }

@@ -8,6 +8,5 @@ export {
   statesBefore,
   stepAtLostRun,
 } from "@ambit/core/plugin";
-export { answering, askStore } from "./answering.js";
 export { openedStore } from "./opened-store.js";
 export * from "./store.js";

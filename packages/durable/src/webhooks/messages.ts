@@ -1,16 +1,58 @@
 import { randomUUID } from "node:crypto";
 import {
   type AgentEventOf,
+  failureSchema,
   type InteractionPayload,
   idOfRun,
   interactionKindSchema,
+  interactionPayloadSchema,
   type RunRequest,
   type RunResult,
+  usageSchema,
 } from "@ambit/core/contract";
 import { pieceEnd } from "@ambit/core/plugin";
+import { z } from "zod";
 import type { Sealing } from "../sealing.js";
 import type { Delivery, NewDelivery, RunWebhook, StoredInteraction } from "../store/index.js";
-import type { WebhookMessage } from "../wire/webhook-message.js";
+
+const runFields = {
+  runId: z.string(),
+  sessionId: z.string().optional(),
+  projectId: z.string().optional(),
+  /** A text was too long for the message: the run's log has all of it. */
+  truncated: z.literal(true).optional(),
+};
+
+const ended = z.strictObject({
+  ...runFields,
+  output: z.string().optional(),
+  /** The agent's own, or `paused`, `cancelled`. */
+  stopReason: z.string().optional(),
+  error: z.string().optional(),
+  failure: failureSchema.pick({ code: true, retryable: true }).optional(),
+  usage: usageSchema.optional(),
+  traceId: z.string().optional(),
+});
+
+const interaction = z.strictObject({
+  ...runFields,
+  interactionId: z.string(),
+  kind: interactionKindSchema,
+  /** What is asked: `toolName`, `input`. */
+  payload: interactionPayloadSchema.optional(),
+});
+
+const message = <Type extends string, Data extends z.ZodType>(type: Type, data: Data) =>
+  z.strictObject({ type: z.literal(type), timestamp: z.iso.datetime(), data });
+
+/** The body of a webhook, signed by the Standard Webhooks specification. Redacted like every event. */
+export const webhookMessageSchema = z.discriminatedUnion("type", [
+  message("run.finished", ended),
+  message("run.failed", ended),
+  message("interaction.requested", interaction),
+  message("interaction.expired", interaction),
+]);
+export type WebhookMessage = z.infer<typeof webhookMessageSchema>;
 
 /** Characters of an output or of a question in a message: receivers refuse large bodies. */
 const maxTextLength = 16_384;

@@ -43,12 +43,12 @@ import {
   type CallerRules,
   candidatesFor,
   inCallersProject,
+  type RunOptions,
   strictestCeiling,
   withoutSharedSession,
 } from "./caller-rules.js";
 import { commandIn } from "./commands.js";
 import { belowMinimum, type MinimumBoundary } from "./minimum-boundary.js";
-import type { RunOptions } from "./run-options.js";
 
 /** A request that may start: every actor in it covers what the boundary requires. */
 export interface AdmittedRun {

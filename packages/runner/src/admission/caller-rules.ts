@@ -2,6 +2,7 @@ import { type Candidates, type Probed, RequestInvalid } from "@ambit/core";
 import { type Issue, isJsonObject, projectOf, type RunRequest, type Warning } from "@ambit/core/contract";
 import type { Actor } from "@ambit/core/plugin";
 import type { PermissionCeiling } from "../operator.js";
+import type { CallersTrace } from "../parse/callers-trace.js";
 import type { MinimumBoundary } from "./minimum-boundary.js";
 
 /** What the operator lets one caller do. A caller is a tenant, which has one project. */
@@ -73,4 +74,15 @@ function only<A extends Actor<never>>(
 /** The union of two denials. Pure. */
 export function strictestCeiling(one: PermissionCeiling, other: PermissionCeiling): PermissionCeiling {
   return one === true || other === true ? true : [...one, ...other];
+}
+
+export interface RunOptions {
+  /** The run's id, unless the request has one. Default: a random id. */
+  readonly runId?: string;
+  /** Whether the result includes the events. A stream's doesn't: it sent them before. */
+  readonly keepsEvents: boolean;
+  /** The caller's trace where the request's `context` has none: headers of its HTTP request. Default: none. */
+  readonly trace?: CallersTrace;
+  /** The caller that owns the run. Default: the operator. */
+  readonly caller?: CallerRules;
 }

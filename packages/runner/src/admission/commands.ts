@@ -1,8 +1,8 @@
 import { AtCapacity, CommandExecuted, callPure, pluginReturns } from "@ambit/core";
 import { type JsonObject, projectOf, type RunRequest, type RunResult } from "@ambit/core/contract";
 import type { Dialect, RequestedCommand } from "@ambit/core/plugin";
+import { sizeOf } from "../json-values.js";
 import { FairMap } from "../lifetime/memory/fair-map.js";
-import { sizeOf } from "../lifetime/memory/size.js";
 
 /** Milliseconds for which an ended command is remembered. */
 const rememberedMs = 30 * 60_000;

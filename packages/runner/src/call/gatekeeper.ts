@@ -1,5 +1,5 @@
 import type { Denier, InteractionPayload } from "@ambit/core/contract";
-import { canonicalJson } from "../canonical-json.js";
+import { canonicalJson } from "../json-values.js";
 import type { Ask } from "./ask/ask.js";
 import type { Question } from "./ask/question.js";
 import type { CallPermissions } from "./permission/permissions.js";
@@ -12,8 +12,7 @@ import {
   type KnownOutcome,
   type UserAnswer,
 } from "./values/answer.js";
-import type { Call, CallSubject } from "./values/call.js";
-import { comparable } from "./values/input-digest.js";
+import { type Call, type CallSubject, comparable } from "./values/call.js";
 
 export type CallDecision =
   /** `use`: of the user's answer that allows it, which is claimed. */

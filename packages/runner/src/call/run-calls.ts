@@ -9,30 +9,25 @@ import type {
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
-import { Deadlines } from "../lifetime/deadlines.js";
-import { aborted, LinkedAbort } from "../lifetime/linked-abort.js";
-import { Pause } from "../lifetime/pause.js";
+import { Deadlines, Pause } from "../lifetime/deadlines.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
-import type { OwnedScope } from "../lifetime/scope.js";
+import { aborted, LinkedAbort, type OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";
 import { Ask, Elicitation } from "./ask/ask.js";
-import type { CallRouter } from "./call-router.js";
 import { Gatekeeper } from "./gatekeeper.js";
 import { CallPermissions } from "./permission/permissions.js";
 import { ApprovedCalls, type TurnEnding } from "./reports/approved-calls.js";
 import { CallEvents } from "./reports/call-events.js";
 import { Calls } from "./reports/calls.js";
-import { unusableArguments } from "./tools/arguments/tool-arguments.js";
-import { type CutOff, RunTools, tooManyCalls } from "./tools/run-tools.js";
+import { unusableArguments } from "./tools/arguments/checker.js";
+import { type MadeCall, RunTools, tooManyCalls } from "./tools/run-tools.js";
 import type { AnswerUse, InteractionKind, KnownOutcome } from "./values/answer.js";
 import { type Call, type CallSubject, subjectOf } from "./values/call.js";
 import { unsettledTexts } from "./values/unsettled.js";
 
 /** What became of a call. `parked`: it waits for the user. */
-type CallResult =
-  | { readonly outcome: PublishedOutcome; readonly data?: unknown; readonly cut?: CutOff | undefined }
-  | "parked";
+type CallResult = MadeCall | "parked";
 
 /** Created once: `abort()` without a reason creates an error with its stack each time. */
 const over = new Error("The run is over.");
@@ -131,9 +126,9 @@ export class RunCalls {
     return this.#guarded(`The tool source of '${publication.name}'`, made, () => {
       const { name } = publication;
       const call = this.#claim(made, { origin: { server: name }, server: this.tools.servers.get(name) });
-      return this.#permitted(call, made.signal, undefined, async () => ({
-        ...(await this.tools.callMcpTool(call.id, publication, made)),
-      }));
+      return this.#permitted(call, made.signal, undefined, () =>
+        this.tools.callMcpTool(call.id, publication, made),
+      );
     });
   }
 
@@ -257,10 +252,8 @@ export class RunCalls {
   }
 
   async #execute(call: Call, made: PublishedCall, tool: ToolSpec): Promise<CallResult> {
-    const { result, cut } = await this.tools.execute(call.id, tool, made);
-    if (result.status === "parked") return this.#fulfil(result.interaction, call, made.signal);
-    const outcome = { output: result.output, isError: result.status === "failed" };
-    return { outcome, data: result.status === "completed" ? result.data : undefined, cut };
+    const result = await this.tools.execute(call.id, tool, made);
+    return "parkedFor" in result ? this.#fulfil(result.parkedFor, call, made.signal) : result;
   }
 
   async #fulfil(kind: InteractionKind, call: Call, signal: AbortSignal): Promise<CallResult> {
@@ -307,10 +300,24 @@ export class RunCalls {
   }
 }
 
-function resultOf({ output, isError, data }: KnownOutcome): Exclude<CallResult, "parked"> {
+function resultOf({ output, isError, data }: KnownOutcome): MadeCall {
   return { outcome: { output, isError }, data };
 }
 
 function failed(output: string): PublishedOutcome {
   return { output, isError: true };
+}
+
+/**
+ * Passes the calls of a published tool to the run that has the agent now. Between runs nothing is executed,
+ * whatever a kept agent does.
+ */
+export class CallRouter {
+  current: RunCalls | undefined;
+
+  async route(step: (calls: RunCalls) => Promise<PublishedOutcome>): Promise<PublishedOutcome> {
+    const { current } = this;
+    if (current === undefined) return { output: "No run is active: nothing was executed.", isError: true };
+    return step(current);
+  }
 }

@@ -1,17 +1,59 @@
 import type { AgentEvent } from "@ambit/core/contract";
 import type { ConnectionDecision } from "@ambit/core/plugin";
 
-type DecisionEvent = AgentEvent & { type: "boundary_decision" };
+/** Destinations that are counted one by one; the others share one count. */
+const maxDestinations = 100;
 
-/** Destinations with an event of their own while the reader is behind; the others share one event with their count. */
-const maxWaiting = 100;
+/** A decision as often as it was made. */
+export interface CountedDecision {
+  readonly decision: ConnectionDecision;
+  readonly count: number;
+}
+
+/** The boundary's decisions, each with the number of times that it was made. */
+export class DecisionTally {
+  readonly #counted = new Map<string, { readonly decision: ConnectionDecision; count: number }>();
+
+  /** @param othersReason the reason in the decision that stands for those beyond the first hundred destinations. */
+  constructor(readonly othersReason: string) {}
+
+  has(decision: ConnectionDecision): boolean {
+    return this.#counted.has(keyOf(decision));
+  }
+
+  /** @param count how often it was made. */
+  add(decision: ConnectionDecision, count = 1): void {
+    const isListed = this.has(decision) || this.#counted.size < maxDestinations;
+    const { allowed } = decision;
+    const key = isListed ? keyOf(decision) : JSON.stringify([allowed]);
+    const counted = this.#counted.get(key) ?? {
+      decision: isListed ? decision : { target: "others", allowed, reason: this.othersReason },
+      count: 0,
+    };
+    counted.count += count;
+    this.#counted.set(key, counted);
+  }
+
+  /** All of them, once. */
+  take(): readonly CountedDecision[] {
+    const counted = [...this.#counted.values()];
+    this.#counted.clear();
+    return counted;
+  }
+}
+
+function keyOf({ target, allowed, reason, failure }: ConnectionDecision): string {
+  return JSON.stringify([allowed, target, reason, failure]);
+}
 
 /**
  * Counts the boundary's decisions, and folds a repeated one into one event with a count. Nothing slows the agent's
  * connections down, so while the reader is behind, decisions gather here, folded, instead of in its queue.
  */
 export class Decisions {
-  readonly #waiting = new Map<string, DecisionEvent>();
+  readonly #waiting = new DecisionTally(
+    "more destinations than can have an event each; the receipt counts all of them",
+  );
   #timer: NodeJS.Timeout | undefined;
   #behind = false;
   allowed = 0;
@@ -22,28 +64,19 @@ export class Decisions {
   constructor(
     /** Resolves when there is room for more. */
     readonly emit: (event: AgentEvent) => Promise<void> | undefined,
-    /** How long a decision waits for its repeats. */
+    /** Milliseconds that a decision waits for its repeats. */
     readonly foldMs = 200,
   ) {}
 
   /** @param count how often it was made. */
-  record({ target, allowed, reason, failure, isReported }: ConnectionDecision, count = 1): void {
+  record(decision: ConnectionDecision, count = 1): void {
+    const { allowed, failure, isReported } = decision;
     if (!allowed) this.refused += count;
     else if (isReported !== true) this.allowed += count;
     if (failure !== undefined) this.failed += count;
-    const key = JSON.stringify([allowed, target, reason, failure]);
-    const waiting = this.#waiting.get(key);
-    if (waiting !== undefined) {
-      waiting.count += count;
-      return;
-    }
-    // Consecutive repeats: another decision ends the count, as long as it can be reported.
-    if (!this.#behind) this.flush();
-    if (this.#waiting.size >= maxWaiting) {
-      this.#fold(allowed, count);
-      return;
-    }
-    this.#waiting.set(key, { type: "boundary_decision", target, allowed, reason, failure, count });
+    // Only consecutive repeats share an event, as long as each event can be sent.
+    if (!this.#behind && !this.#waiting.has(decision)) this.flush();
+    this.#waiting.add(decision, count);
     this.#timer ??= setTimeout(() => {
       if (!this.#behind) this.flush();
     }, this.foldMs);
@@ -53,25 +86,16 @@ export class Decisions {
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const events = [...this.#waiting.values()];
-    this.#waiting.clear();
     let room: Promise<void> | undefined;
-    for (const event of events) room = this.emit(event);
+    for (const { decision, count } of this.#waiting.take()) {
+      const { target, allowed, reason, failure } = decision;
+      room = this.emit({ type: "boundary_decision", target, allowed, reason, failure, count });
+    }
     if (room === undefined) return;
     this.#behind = true;
     void room.then(() => {
       this.#behind = false;
       this.flush();
     });
-  }
-
-  #fold(allowed: boolean, count: number): void {
-    const key = `${allowed} others`;
-    const others = this.#waiting.get(key);
-    if (others !== undefined) others.count += count;
-    else {
-      const reason = "more destinations than can have an event each; the receipt counts all of them";
-      this.#waiting.set(key, { type: "boundary_decision", target: "others", allowed, reason, count });
-    }
   }
 }

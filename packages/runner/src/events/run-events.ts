@@ -1,7 +1,7 @@
 import { type AgentEvent, type EventRecord, eventRecord, type Warning } from "@ambit/core/contract";
 import type { ObservedStage } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { sizeOf } from "../lifetime/memory/size.js";
+import { sizeOf } from "../json-values.js";
 import type { RunLimits } from "../limits.js";
 import { type PlannedRun, type RunnerServices, tokens } from "../tokens.js";
 import { Decisions } from "./decisions.js";
@@ -16,7 +16,8 @@ import { TurnRecord } from "./turn-record.js";
 export class RunEvents {
   readonly record: TurnRecord;
   readonly decisions = new Decisions((event) => this.push(event));
-  readonly #channel = new EventChannel<EventRecord>();
+  /** What the run's one reader has yet to take. */
+  readonly unread = new EventChannel<EventRecord>();
   #isClosed = false;
 
   readonly redactor: Redactor;
@@ -70,12 +71,12 @@ export class RunEvents {
     const size = sizeOf(safe);
     this.record.add(safe, size);
     this.observation.happened(safe);
-    return this.#channel.push(eventRecord(safe, Date.now()), size);
+    return this.unread.push(eventRecord(safe, Date.now()), size);
   }
 
   /** The approximate number of characters held here. */
   get held(): number {
-    return this.record.size + this.#channel.size;
+    return this.record.size + this.unread.size;
   }
 
   /** Ends the blocks that an interrupted turn left open, so that no text is lost. */
@@ -105,33 +106,13 @@ export class RunEvents {
       onThrown(thrown);
     } finally {
       this.#isClosed = true;
-      this.#channel.close();
+      this.unread.close();
     }
-  }
-
-  /** The reader is gone. */
-  abandon(): void {
-    this.#channel.abandon();
   }
 
   /** The agent's whole output. Redacted again as a whole, since its blocks were redacted separately. */
   output(): string {
     return this.redactor.text(this.record.output);
-  }
-
-  /** For the run's one reader: all events that wait for it. */
-  take(): readonly EventRecord[] {
-    return this.#channel.take();
-  }
-
-  /** Resolves when there is another event; with false when nothing more comes. */
-  more(): Promise<boolean> {
-    return this.#channel.more();
-  }
-
-  /** Resolves when that many characters wait, nothing more comes, or the time is over. */
-  gather(characters: number, timeoutMs: number): Promise<void> {
-    return this.#channel.gather(characters, timeoutMs);
   }
 }
 

@@ -9,7 +9,7 @@ import {
   type Usage,
 } from "@ambit/core/contract";
 import { pieceEnd } from "@ambit/core/plugin";
-import { sizeOf } from "../lifetime/memory/size.js";
+import { sizeOf } from "../json-values.js";
 
 /** Characters of a text's event in addition to the text. */
 const frameLength = 28;
@@ -176,4 +176,17 @@ class JoinedText {
   toString(): string {
     return [...this.#joined, ...this.#pieces].join("");
   }
+}
+
+/**
+ * A run's events as its result carries them: each text and thought in one piece.
+ * @param most characters, as `limits.resultCharacters`.
+ */
+export async function coalesced(
+  events: AsyncIterable<AgentEvent>,
+  max: number,
+): Promise<readonly AgentEvent[]> {
+  const record = new TurnRecord(true, max);
+  for await (const event of events) record.add(event);
+  return record.events;
 }

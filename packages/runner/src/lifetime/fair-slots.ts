@@ -1,4 +1,4 @@
-import { unlessAborted } from "./linked-abort.js";
+import { unlessAborted } from "@ambit/core/plugin";
 
 export interface FairLimits {
   /** Slots in all. */

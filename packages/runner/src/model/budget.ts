@@ -1,10 +1,9 @@
 import { BudgetExceeded, toAmbitError } from "@ambit/core";
 import type { Budget as BudgetSettings, RunRequest } from "@ambit/core/contract";
-import type { ModelAdmission, ModelUsage } from "@ambit/core/plugin";
+import { type ModelAdmission, type ModelUsage, unlessAborted } from "@ambit/core/plugin";
 import type { Ask } from "../call/ask/ask.js";
 import { approvalIn } from "../call/values/answer.js";
 import { FairSlots } from "../lifetime/fair-slots.js";
-import { unlessAborted } from "../lifetime/linked-abort.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { SessionAccount, SessionSpending } from "./session-spending.js";
 import { type BudgetUsage, inWords, overdrawn, Spent, usedUp } from "./spent.js";

@@ -12,7 +12,7 @@ import { inject, injectable } from "tsyringe";
 import { Ask } from "../call/ask/ask.js";
 import { ApprovedCalls } from "../call/reports/approved-calls.js";
 import { RunEvents } from "../events/run-events.js";
-import { RightToAct } from "../lifetime/right-to-act.js";
+import { RightToAct } from "../lifetime/deadlines.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import type { ModelCaller, ModelRouter } from "../session/model-routes.js";

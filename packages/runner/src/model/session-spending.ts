@@ -1,8 +1,7 @@
 import { projectOf, type RunRequest } from "@ambit/core/contract";
 import type { SessionUse } from "@ambit/core/plugin";
 import { FairMap } from "../lifetime/memory/fair-map.js";
-import type { SessionKeeper } from "../session/session-keeper.js";
-import type { SessionName } from "../session/session-name.js";
+import type { SessionKeeper, SessionName } from "../session/session-keeper.js";
 import { Spent } from "./spent.js";
 
 /** Sessions of all projects. */

@@ -20,7 +20,7 @@ import {
 } from "@ambit/core/contract";
 import type { Dialect } from "@ambit/core/plugin";
 import type { z } from "zod";
-import { pathBeyondDepth, tooDeep } from "./depth.js";
+import { pathBeyondDepth, tooDeep } from "../json-values.js";
 import { contractSettings, ignoredPath } from "./ignored-keys.js";
 import { withInlineContent } from "./inline-content.js";
 import { historyOf } from "./prompt.js";

@@ -13,21 +13,18 @@ import {
   toAmbitError,
 } from "@ambit/core";
 import { type AgentEvent, type ContentBlock, isAbout, type Usage } from "@ambit/core/contract";
-import type { Agent, Sandbox, Turn } from "@ambit/core/plugin";
+import { type Agent, type Sandbox, type Turn, unlessAborted } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { CallEvents, type NestedEvent } from "../call/reports/call-events.js";
 import { isWithoutResult } from "../call/reports/results.js";
 import { RunCalls } from "../call/run-calls.js";
 import { RunEvents } from "../events/run-events.js";
-import { readBounded } from "../lifetime/bounded.js";
-import { Deadlines } from "../lifetime/deadlines.js";
-import { LinkedAbort, unlessAborted } from "../lifetime/linked-abort.js";
-import { Pause } from "../lifetime/pause.js";
+import { pathBeyondDepth } from "../json-values.js";
+import { Deadlines, Pause } from "../lifetime/deadlines.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
-import type { OwnedScope } from "../lifetime/scope.js";
+import { LinkedAbort, type OwnedScope, settlesWithin } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
-import { pathBeyondDepth } from "../parse/depth.js";
 import { requireListed } from "../session/agent/publish.js";
 import type { StartedAgent } from "../session/started-agent.js";
 import { type PlannedRun, tokens } from "../tokens.js";
@@ -281,4 +278,77 @@ function isNested(event: AgentEvent): event is NestedEvent {
 function requireShallow(event: AgentEvent, who: string): void {
   if (pathBeyondDepth(event) === undefined) return;
   throw new HarnessFailed(`${who} sent a '${event.type}' with too many levels of lists and objects in it.`);
+}
+
+/** The source: `AgentEvents` of a turn, or any async iterable. */
+export interface ItemSource<Item> {
+  [Symbol.asyncIterator](): AsyncIterator<Item> & {
+    /** The next item, if it has already arrived. */
+    ready?(): Item | undefined;
+  };
+}
+
+/**
+ * Hands each item of a source to `handle`, in order. Once the signal aborts, the source has `graceMs` to end.
+ * An item that has already arrived costs no promise.
+ *
+ * @param handle returns a promise to delay the next item.
+ * @throws the signal's reason when the source didn't end in time; what the source or `handle` threw, after the source
+ * had `graceMs` to clean up.
+ */
+export async function readBounded<Item extends NonNullable<unknown>>(
+  source: ItemSource<Item>,
+  signal: AbortSignal,
+  graceMs: number,
+  handle: (item: Item) => Promise<void> | undefined,
+): Promise<void> {
+  const iterator = source[Symbol.asyncIterator]();
+  let timer: NodeJS.Timeout | undefined;
+  let isWaiting = false;
+  let isOverdue = false;
+  let isOver = false;
+  let giveUp: (reason: unknown) => void = () => {};
+  const overdue = new Promise<never>((_resolve, reject) => {
+    giveUp = reject;
+  });
+  const begin = () => {
+    timer = setTimeout(() => {
+      isOverdue = true;
+      if (isWaiting) giveUp(signal.reason);
+    }, graceMs);
+  };
+  const read = async () => {
+    for (;;) {
+      isWaiting = true;
+      const next = await iterator.next();
+      isWaiting = false;
+      if (isOver || next.done === true) return;
+      for (let item: Item | undefined = next.value; item !== undefined; item = iterator.ready?.()) {
+        const handled = handle(item);
+        if (handled !== undefined) await handled;
+        if (isOverdue) throw signal.reason;
+      }
+    }
+  };
+  if (signal.aborted) begin();
+  else signal.addEventListener("abort", begin, { once: true });
+  try {
+    await Promise.race([read(), overdue]);
+  } catch (error) {
+    isOver = true;
+    await leave(iterator, isOverdue ? 0 : graceMs);
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", begin);
+    clearTimeout(timer);
+  }
+}
+
+/** Gives the source time to clean up. Its errors are ignored: the reason why the loop ended counts. */
+async function leave(iterator: AsyncIterator<unknown>, graceMs: number): Promise<void> {
+  const left = Promise.resolve(iterator.return?.()).then(
+    () => undefined,
+    () => undefined,
+  );
+  await settlesWithin(left, graceMs);
 }

@@ -6,7 +6,7 @@ import type { RunEvents } from "../events/run-events.js";
 import { asPluginError } from "../lifetime/plugin-error.js";
 import type { FilledWorkspace } from "../operator.js";
 import type { Session } from "../session/session.js";
-import { visibleCredentials } from "../session/visible-credentials.js";
+import { visibleCredentials } from "../session/sessions.js";
 import type { Progress, TurnEnd } from "./run-state.js";
 
 /** How a run went, once everything is closed. */

@@ -19,11 +19,16 @@ import {
 import type { LimitHits, Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunCalls } from "../call/run-calls.js";
+import {
+  cancellable,
+  type GatheringLimits,
+  nextPart,
+  nextRecord,
+  type RunPart,
+} from "../events/event-channel.js";
 import type { RunRecovery } from "../events/observation.js";
-import { cancellable, type GatheringLimits, nextPart, nextRecord, type RunPart } from "../events/reading.js";
 import { RunEvents } from "../events/run-events.js";
-import { Deadlines } from "../lifetime/deadlines.js";
-import { RightToAct, type RunHold } from "../lifetime/right-to-act.js";
+import { Deadlines, RightToAct, type RunHold } from "../lifetime/deadlines.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { AgentStarter, dismiss } from "../session/agent/start-agent.js";
 import { limitsHint, memoryWarning } from "../session/agent/tight-limits.js";
@@ -123,7 +128,7 @@ export class Run {
 
   /** Its first events, which are there before it begins. Its reader gets them here or with the others. */
   announced(): readonly EventRecord[] {
-    return this.events.take();
+    return this.events.unread.take();
   }
 
   /** From now on it acts only while this hold is current. */
@@ -141,7 +146,7 @@ export class Run {
   leave(): void {
     if (onDisconnectOf(this.request) === "cancel")
       this.cancel(new RunCancelled("The client went away.", "caller"));
-    this.events.abandon();
+    this.events.unread.abandon();
   }
 
   /** The approximate number of characters that the run holds. */
@@ -173,7 +178,7 @@ export class Run {
   }
 
   #parts(gathering?: GatheringLimits): () => Promise<IteratorResult<RunPart, undefined>> {
-    return nextPart(this.events, () => this.ended.then(() => this.result), gathering);
+    return nextPart(this.events.unread, () => this.ended.then(() => this.result), gathering);
   }
 
   #read<Item>(next: () => Promise<IteratorResult<Item, undefined>>): AsyncGenerator<Item, void, undefined> {

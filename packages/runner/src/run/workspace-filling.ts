@@ -14,10 +14,16 @@ import {
   type Skill,
   type SourceReceipt,
 } from "@ambit/core/contract";
-import type { FileEntry, Harness, LayerUse, Log, Sandbox } from "@ambit/core/plugin";
+import {
+  type FileEntry,
+  type Harness,
+  type LayerUse,
+  type Log,
+  type Sandbox,
+  unlessAborted,
+} from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
-import { unlessAborted } from "../lifetime/linked-abort.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { ArchiveFacts, Beginning, BeginOptions, FilledWorkspace, SessionState } from "../operator.js";

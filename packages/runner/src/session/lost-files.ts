@@ -1,4 +1,4 @@
-import { nameOf } from "./session-name.js";
+import { nameOf } from "./session-keeper.js";
 
 /** Names that are remembered; beyond that, the oldest are forgotten. */
 const maxNames = 10_000;

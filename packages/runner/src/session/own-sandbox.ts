@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { type AcceptedPlan, inOffer, type OwnSandbox, ofBoundary, ofOffer, pluginReturns } from "@ambit/core";
-import type { ConnectionDecision, Log, Sandbox, SandboxFailed, SandboxSpec } from "@ambit/core/plugin";
-import { unlessAborted } from "../lifetime/linked-abort.js";
+import {
+  type ConnectionDecision,
+  type Log,
+  type Sandbox,
+  type SandboxFailed,
+  type SandboxSpec,
+  unlessAborted,
+} from "@ambit/core/plugin";
 import { callPlugin } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { requireOpened } from "./session.js";

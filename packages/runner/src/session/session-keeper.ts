@@ -1,6 +1,5 @@
 import type { SessionUse } from "@ambit/core/plugin";
 import { z } from "zod";
-import type { SessionName } from "./session-name.js";
 
 /**
  * What another runner needs to continue a session whose sandbox, or its files, outlive this one. It holds credentials: what
@@ -39,7 +38,7 @@ export type SuspendedSession = Readonly<z.output<typeof suspendedSessionSchema>>
 
 /** Kept where a session's files are lost, for the warning of the next run with its name. */
 export const lostSessionSchema = z.strictObject({ lost: z.string() });
-export type LostSession = Readonly<z.output<typeof lostSessionSchema>>;
+type LostSession = Readonly<z.output<typeof lostSessionSchema>>;
 
 /** This runner's hold on a session. */
 export interface SessionHolding {
@@ -70,4 +69,21 @@ export interface SessionKeeper {
   closed(name: SessionName, lost?: LostSession): Promise<void>;
   /** Called when its sandbox waits for another runner. */
   onClosed(name: SessionName): void;
+}
+
+/** A session as its project names it. */
+export interface SessionName {
+  readonly project: string | undefined;
+  readonly session: string;
+}
+
+/** Undefined for the session of a single run. Sessions of two projects with the same id have different keys. */
+export function keyOf(sessionId: string | undefined, project: string | undefined): string | undefined {
+  if (sessionId === undefined || sessionId.trim() === "") return undefined;
+  return JSON.stringify([project ?? null, sessionId]);
+}
+
+export function nameOf(key: string): SessionName {
+  const [project, session]: [string | null, string] = JSON.parse(key);
+  return { project: project ?? undefined, session };
 }

@@ -15,27 +15,26 @@ import {
   requiredPathsOf,
   type SandboxFailed,
 } from "@ambit/core";
-import type {
-  Command,
-  ConnectionDecision,
-  FetchHandler,
-  HiddenCredential,
-  Log,
-  PreparedAgent,
-  Process,
-  Sandbox,
-  Scope,
+import {
+  type Command,
+  type ConnectionDecision,
+  type FetchHandler,
+  type HiddenCredential,
+  type Log,
+  type PreparedAgent,
+  type Process,
+  type Sandbox,
+  type Scope,
+  unlessAborted,
 } from "@ambit/core/plugin";
-import { canonicalJson } from "../canonical-json.js";
-import { settlesWithin, unlessAborted } from "../lifetime/linked-abort.js";
+import { type CountedDecision, DecisionTally } from "../events/decisions.js";
+import { canonicalJson } from "../json-values.js";
 import { callPlugin } from "../lifetime/plugin-error.js";
-import { OwnedScope } from "../lifetime/scope.js";
+import { OwnedScope, settlesWithin } from "../lifetime/scope.js";
 import type { Preview, SandboxOfSession, SessionState } from "../operator.js";
-import { type CountedDecision, DecidedBetween } from "./decided-between.js";
 import type { UserMessages } from "./history.js";
 import { lostBecause } from "./lost-files.js";
-import type { RefreshedFor } from "./secrets/ask-for-value.js";
-import { refresherOf, type SessionRefresh } from "./secrets/refresher.js";
+import { type RefreshedFor, refresherOf, type SessionRefresh } from "./secrets/refresher.js";
 import { SessionSecrets } from "./secrets/session-secrets.js";
 import type { SessionRecord } from "./session-keeper.js";
 import type { StartedAgent } from "./started-agent.js";
@@ -86,6 +85,9 @@ export interface Borrower {
   readonly asker: RefreshedFor;
 }
 
+/** Why a connection is none of the run that reports it. */
+const betweenRuns = "between two runs";
+
 /** What outlives a run: the sandbox with its workspace and home, and the agent's stored conversation. */
 export class Session {
   conversation: Conversation | undefined;
@@ -101,8 +103,11 @@ export class Session {
   #isUnclaimed: boolean;
   /** Undefined between runs. */
   #borrower: Borrower | undefined;
-  /** From the end of the first run on; before it in a session that was opened ahead. */
-  #between: DecidedBetween | undefined;
+  /**
+   * The boundary's decisions while no run has the session: its processes may still connect, and the next run reports them.
+   * Undefined until the end of the first run, except in a session that was opened ahead.
+   */
+  #between: DecisionTally | undefined;
   #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
   #backend = "";
@@ -142,7 +147,7 @@ export class Session {
     this.fence = fence;
     this.layer = layer;
     this.#isUnclaimed = isAhead;
-    this.#between = isAhead ? new DecidedBetween() : undefined;
+    this.#between = isAhead ? new DecisionTally(betweenRuns) : undefined;
     this.isEmpty = record === undefined;
     this.wasCutOff = record !== undefined;
     this.id = record?.id ?? randomUUID();
@@ -172,7 +177,7 @@ export class Session {
       this.#borrower = undefined;
       const { sessionId } = borrower.asker;
       this.#asker = { sessionId, runId: undefined };
-      this.#between ??= new DecidedBetween();
+      this.#between ??= new DecisionTally(betweenRuns);
     };
   }
 
@@ -270,7 +275,7 @@ export class Session {
         onDecision: (decision: ConnectionDecision) =>
           outsideOffers(() =>
             session.#borrower === undefined
-              ? session.#between?.add(decision)
+              ? session.#between?.add({ ...decision, reason: `${betweenRuns}: ${decision.reason}` })
               : session.#borrower.decided(decision),
           ),
         onFailure: (failure: SandboxFailed) => {

@@ -1,17 +1,19 @@
 import {
   type AcceptedPlan,
   AtCapacity,
+  carriedBy,
   messageOf,
   NotFound,
   RequestInvalid,
   RunCancelled,
   SessionInUse,
   SnapshotFailed,
+  stillVisible,
 } from "@ambit/core";
 import { projectOf, type RunRequest, waitsForSession } from "@ambit/core/contract";
 import { type Log, unlessAborted } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { settlesWithin } from "../lifetime/linked-abort.js";
+import { settlesWithin } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import type { CredentialRefreshService, HideSecrets, SessionState } from "../operator.js";
 import { type RunnerServices, tokens } from "../tokens.js";
@@ -19,15 +21,16 @@ import { LostFiles, lostBecause, lostWarning } from "./lost-files.js";
 import { neededBy, nextSandbox, unwritable, whyWithoutHome } from "./next-sandbox.js";
 import { type Borrower, openSession, Session, sessionFingerprintOf } from "./session.js";
 import {
+  keyOf,
   lostSessionSchema,
+  nameOf,
   type SessionHolding,
   type SessionKeeper,
+  type SessionName,
   type SuspendedSession,
   suspendedSessionSchema,
 } from "./session-keeper.js";
-import { keyOf, nameOf, type SessionName } from "./session-name.js";
 import { takeOver } from "./take-over.js";
-import { visibleCredentials } from "./visible-credentials.js";
 
 interface Kept {
   readonly session: Session;
@@ -682,4 +685,12 @@ function evictedFor(key: string, kept: readonly string[], limits: SessionLimits)
 function isOfProjectOf(key: string): (other: string) => boolean {
   const { project } = nameOf(key);
   return (other) => nameOf(other).project === project;
+}
+
+/** Names of the request's credentials that the agent can read in its sandbox. */
+export function visibleCredentials(request: RunRequest, plan: AcceptedPlan): readonly string[] {
+  return stillVisible(plan.harness.actor, request, [
+    ...carriedBy(plan.gateway),
+    ...plan.hidden.map(({ name }) => name),
+  ]);
 }

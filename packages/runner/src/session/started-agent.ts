@@ -1,5 +1,5 @@
 import type { Agent, PublishedServer } from "@ambit/core/plugin";
-import type { CallRouter } from "../call/call-router.js";
+import type { CallRouter } from "../call/run-calls.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { ModelRouter } from "./model-routes.js";
 

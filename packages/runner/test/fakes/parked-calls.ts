@@ -1,5 +1,4 @@
-import type { QuestionSubject } from "../../src/call/ask/question.js";
-import { type ConversationName, QuestionIds } from "../../src/call/ask/question-ids.js";
+import { type ConversationName, QuestionIds, type QuestionSubject } from "../../src/call/ask/question.js";
 import { eventsOf, type Told, testKey } from "./world.js";
 
 export const client = { name: "pick", kind: "client" };

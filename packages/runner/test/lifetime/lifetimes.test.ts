@@ -1,9 +1,9 @@
+import { unlessAborted } from "@ambit/core/plugin";
 import { forever } from "@ambit/fakes/harness";
 import { recordingLog } from "@ambit/fakes/log";
 import { describe, expect, test, vi } from "vitest";
-import { type ItemSource, readBounded } from "../../src/lifetime/bounded.js";
-import { LinkedAbort, settledWithin, settlesWithin, unlessAborted } from "../../src/lifetime/linked-abort.js";
-import { OwnedScope } from "../../src/lifetime/scope.js";
+import { LinkedAbort, OwnedScope, settledWithin, settlesWithin } from "../../src/lifetime/scope.js";
+import { type ItemSource, readBounded } from "../../src/run/agent-turn.js";
 
 const aborts = () => new AbortController();
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));

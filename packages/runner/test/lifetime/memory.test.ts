@@ -10,8 +10,8 @@ import { recordingLog } from "@ambit/fakes/log";
 import { describe, expect, test } from "vitest";
 import { Calls } from "../../src/call/reports/calls.js";
 import { EventChannel } from "../../src/events/event-channel.js";
+import { sizeOf } from "../../src/json-values.js";
 import { MemoryGuard, usedMemoryMb } from "../../src/lifetime/memory/memory-guard.js";
-import { sizeOf } from "../../src/lifetime/memory/size.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 
 const megabyte = "x".repeat(1_048_576);

@@ -1,7 +1,7 @@
 import { limits } from "@ambit/core/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { pathBeyondDepth } from "../../src/parse/depth.js";
+import { pathBeyondDepth } from "../../src/json-values.js";
 import { parseRunRequest } from "../../src/parse/parse.js";
 
 function nested(levels: number, by: (inner: unknown) => unknown): unknown {

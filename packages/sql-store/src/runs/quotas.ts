@@ -3,8 +3,7 @@ import { countStart, dayMs, lockUsage, today } from "../counting.js";
 import { Columns, type Database, type Row } from "../database.js";
 import { all, asInteger, asText, clock, constant, list, type Sql, sql, statement } from "../query.js";
 import { runOf } from "../rows.js";
-import { isVisible } from "./append.js";
-import { announce, createRun } from "./runs.js";
+import { announce, createRun, isVisible } from "./runs.js";
 
 const minute = constant(60_000);
 const day = constant(dayMs);

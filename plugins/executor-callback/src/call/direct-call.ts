@@ -1,5 +1,5 @@
 import type { DirectCall, JsonObject } from "@ambit/core/plugin";
-import type { Posting } from "../connection/posting.js";
+import type { Posting } from "../connection/outbound.js";
 import { bind, CallInvalid, refuseUnsafe } from "./call-arguments.js";
 import { isObject, type MutableJson, overlaid, readPath, removePath, writePath } from "./json-path.js";
 

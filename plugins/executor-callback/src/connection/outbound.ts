@@ -1,11 +1,27 @@
 import type { IncomingMessage } from "node:http";
-import { type Boundary, messageOf, readText, type ToolScope, type UpstreamProxy } from "@ambit/core/plugin";
-import { AddressRefused, type Lookup, whyForbidden } from "@ambit/egress";
+import {
+  type Boundary,
+  formatRule,
+  messageOf,
+  readText,
+  type ToolScope,
+  type UpstreamProxy,
+} from "@ambit/core/plugin";
+import {
+  type AddressPolicy,
+  AddressRefused,
+  addressesOfThisHost,
+  allowsDestination,
+  type Lookup,
+  operatorPolicy,
+  portOf,
+  rangeOf,
+  whyForbidden,
+  whyUrlForbidden,
+} from "@ambit/egress";
 import { HttpClient } from "@ambit/egress/client";
 import { LRUCache } from "lru-cache";
 import type { CallbackConfig } from "../config.js";
-import { type CallbackResponse, NotSent, type Posting } from "./posting.js";
-import { type OpenRoute, type OriginRoute, routeTo } from "./route.js";
 
 /** Clients whose connections are kept, one for each address policy and port. */
 const maxClients = 64;
@@ -107,4 +123,79 @@ async function readRejection(response: IncomingMessage): Promise<string> {
   } finally {
     clearTimeout(late);
   }
+}
+
+/** One request to the platform. */
+export interface Posting {
+  readonly url: URL;
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** What came back, read within bounds. */
+export type CallbackResponse =
+  | { readonly kind: "answered"; readonly body: string }
+  /** Not 2xx. The body, as far as it was read, is for the log; of it the model gets its `advice` alone. */
+  | {
+      readonly kind: "rejected";
+      readonly status: number;
+      readonly location?: string;
+      readonly body: string;
+    }
+  /** Longer than `maxAnswerBytes`. */
+  | { readonly kind: "too_long" };
+
+/** Nothing was sent: the run may belong to another process. */
+export class NotSent extends Error {}
+
+interface OpenRoute {
+  readonly open: true;
+  /** Every one must let an address through. */
+  readonly policies: readonly AddressPolicy[];
+  readonly port: number;
+  /** Equal for routes whose connections may be shared. */
+  readonly key: string;
+}
+
+/** Whether and how a run may reach an origin. */
+type OriginRoute = OpenRoute | { readonly open: false; readonly reason: string };
+
+/** Depends on the URL's origin only, not on its path. Pure. */
+export function routeTo(url: URL, boundary: Boundary, config: CallbackConfig): OriginRoute {
+  const policies = policiesFor(url, boundary, config);
+  if (policies === undefined)
+    return { open: false, reason: `${url.host} is not on the run's network allowlist` };
+  const reason = whyUrlForbidden(policies, url);
+  if (reason !== undefined) return { open: false, reason };
+  const port = portOf(url);
+  const key = JSON.stringify([
+    port,
+    policies.map(({ ranges, own }) => [ranges.map(formatRule).sort(), own !== undefined]),
+  ]);
+  return { open: true, policies, port, key };
+}
+
+/**
+ * The boundary once more, at the time of the call: the plan let this destination through, and nothing that has
+ * happened since may have led the call elsewhere. Undefined for a destination that is refused.
+ */
+function policiesFor(
+  url: URL,
+  boundary: Boundary,
+  config: CallbackConfig,
+): readonly AddressPolicy[] | undefined {
+  const operator = operatorPolicy(config);
+  const { network, enforcement } = boundary;
+  if (network.mode === "on") return [operator];
+  if (network.mode === "allowlist" && allowsDestination(network.rules, url))
+    return [operator, boundaryPolicy(boundary, config)];
+  // Off the list, only "best_effort" can have accepted it, and the receipt names it as outside.
+  return enforcement === "best_effort" ? [operator] : undefined;
+}
+
+/** As for a sandbox: a listed name may lead to public addresses, and to others or this host only by a listed range. */
+export function boundaryPolicy({ network }: Boundary, { allowedRanges }: CallbackConfig): AddressPolicy {
+  const listed = network.rules.filter((rule) => rule.kind === "range");
+  return { ranges: [...listed, ...allowedRanges.map(rangeOf)], own: addressesOfThisHost };
 }

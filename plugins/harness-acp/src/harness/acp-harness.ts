@@ -24,7 +24,7 @@ import {
 } from "@ambit/core/plugin";
 import { allowsDestination } from "@ambit/egress";
 import { type DriverLimits, defaultDriverLimits } from "../driver/limits.js";
-import type { AgentLaunchPlan } from "../driver/start/launch-plan.js";
+import type { AgentLaunchPlan } from "../driver/start/begin-agent.js";
 import type { AgentVersions } from "../driver/start/open-conversation.js";
 import { MessageIntake } from "../driver/wire/message-intake.js";
 import { Compilation } from "../installation/compile-ahead.js";
@@ -48,8 +48,7 @@ import {
 } from "../installation/place-program.js";
 import type { Profile } from "../profiles/profile.js";
 import { type LaunchPlanOptions, planLaunch } from "./launch.js";
-import { hideableCredentials, modelAccess, modelDestination, visibleCredentials } from "./model.js";
-import { modelUse } from "./model-use.js";
+import { hideableCredentials, modelAccess, modelDestination, modelUse, visibleCredentials } from "./model.js";
 import { PreparedAcpAgent } from "./prepared-agent.js";
 import { requestIssues } from "./request-issues.js";
 

@@ -1,6 +1,6 @@
 import { join } from "node:path/posix";
 import { limitVariables, type ModelRoute, type RunRequest, type Sandbox } from "@ambit/core/plugin";
-import type { AgentLaunchPlan } from "../driver/start/launch-plan.js";
+import type { AgentLaunchPlan } from "../driver/start/begin-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
 import { guarded, restrictsOwnTools } from "../profiles/handoffs.js";
 import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Log, PreparedAgent, PreparedStart, RunRequest, SandboxContents } from "@ambit/core/plugin";
-import type { BegunAgent } from "../driver/start/begin-agent.js";
-import type { AgentLaunchPlan } from "../driver/start/launch-plan.js";
+import type { AgentLaunchPlan, BegunAgent } from "../driver/start/begin-agent.js";
 import type { AgentVersions } from "../driver/start/open-conversation.js";
 import type { AheadFacts } from "../profiles/profile.js";
 

@@ -1,6 +1,6 @@
 import type { RunRequest } from "@ambit/core/plugin";
 import type { ModelAccess, ModelEndpoint } from "./profile.js";
-import { regionOf } from "./region.js";
+import { regionOf } from "./providers.js";
 
 /** Claude's models in a cloud: `modelConnection.deployment`. */
 type Cloud = "bedrock" | "vertex";

@@ -2,7 +2,7 @@ import type { RunRequest } from "@ambit/core/plugin";
 import type { ModelAccess } from "./profile.js";
 
 /** A model's provider, in the configuration of agents with several. */
-export interface Provider extends ModelAccess {
+interface Provider extends ModelAccess {
   /** Its name in their configuration. */
   readonly id: string;
   /** Its names in requests. */
@@ -173,4 +173,10 @@ export function withVersion(baseUrl: string, version: string): string {
 export function withoutVersion(baseUrl: string, version: string): string {
   const base = baseUrl.replace(/\/+$/, "");
   return base.endsWith(version) ? base.slice(0, -version.length) : base;
+}
+
+/** The cloud region that the request names. Pure. */
+export function regionOf({ modelConnection: connection }: RunRequest): string | undefined {
+  const { AWS_REGION, CLOUD_ML_REGION } = connection?.environment ?? {};
+  return connection?.endpoint?.region ?? AWS_REGION ?? CLOUD_ML_REGION;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { planLaunch } from "../../src/harness/launch.js";
-import { modelUse } from "../../src/harness/model-use.js";
+import { modelUse } from "../../src/harness/model.js";
 import { claude } from "../../src/profiles/claude.js";
 import { codex } from "../../src/profiles/codex.js";
 import { demo } from "../../src/profiles/demo.js";

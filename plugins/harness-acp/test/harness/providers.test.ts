@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { modelName } from "../../src/harness/model.js";
-import { modelUse } from "../../src/harness/model-use.js";
+import { modelName, modelUse } from "../../src/harness/model.js";
 import { requestIssues } from "../../src/harness/request-issues.js";
 import { opencode } from "../../src/profiles/opencode.js";
 import { pi } from "../../src/profiles/pi.js";

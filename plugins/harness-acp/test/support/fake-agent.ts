@@ -7,7 +7,7 @@ import {
   type Sandbox,
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultDriverLimits } from "../../src/driver/limits.js";
-import type { AgentLaunchPlan } from "../../src/driver/start/launch-plan.js";
+import type { AgentLaunchPlan } from "../../src/driver/start/begin-agent.js";
 import type { AgentVersions } from "../../src/driver/start/open-conversation.js";
 import { startAgent } from "../../src/driver/start/start-agent.js";
 import { MessageIntake } from "../../src/driver/wire/message-intake.js";

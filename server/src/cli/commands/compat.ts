@@ -6,8 +6,7 @@ import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { openAmbit } from "../../open.js";
 import { MalformedJson, parseJson } from "../../parse-json.js";
-import { endsCommand } from "../ends-command.js";
-import { exitCodes } from "../exit-codes.js";
+import { endsCommand, exitCodes } from "../exit-codes.js";
 import { readText } from "../read-request.js";
 
 /** Bytes of one file, and requests in all of them. */

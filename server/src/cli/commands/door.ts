@@ -8,8 +8,7 @@ import { openApi } from "../../http/listen.js";
 import { openAmbit } from "../../open.js";
 import { UserFolders } from "../by-hand/in-place/user-folders.js";
 import { keyVariables, modelConnectionFrom } from "../by-hand/model-connection.js";
-import { endsCommand } from "../ends-command.js";
-import { exitCodes } from "../exit-codes.js";
+import { endsCommand, exitCodes } from "../exit-codes.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 
 /** `ambit door`: serves one client on standard input and output, until it leaves or a signal arrives. */

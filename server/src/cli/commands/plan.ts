@@ -9,8 +9,7 @@ import { planResponse } from "../../plan-response.js";
 import { colors } from "../display/colors.js";
 import { columnsOf, marks, padded, widest, wrapped } from "../display/layout.js";
 import { Progress } from "../display/progress.js";
-import { endsCommand } from "../ends-command.js";
-import { exitCodeOf, exitCodes } from "../exit-codes.js";
+import { endsCommand, exitCodeOf, exitCodes } from "../exit-codes.js";
 import { readRequest } from "../read-request.js";
 
 /** `ambit plan`: whether the request could run; with `--json` as `POST /plan` answers. */

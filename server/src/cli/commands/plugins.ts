@@ -4,8 +4,7 @@ import { configurationJsonSchema } from "../../configuration/schema.js";
 import { openAmbit } from "../../open.js";
 import { Progress } from "../display/progress.js";
 import { table } from "../display/table.js";
-import { endsCommand } from "../ends-command.js";
-import { exitCodes } from "../exit-codes.js";
+import { endsCommand, exitCodes } from "../exit-codes.js";
 import { probeAll } from "./probe-all.js";
 
 export interface PluginsOptions extends Overrides {

@@ -11,8 +11,7 @@ import type { Terminal } from "../by-hand/ask/terminal.js";
 import { ByHand, type ByHandRunOptions, isByHand } from "../by-hand/by-hand.js";
 import { Progress } from "../display/progress.js";
 import { type PrinterOptions, printerFor, type RecordPrinter } from "../display/record-printer.js";
-import { endsCommand } from "../ends-command.js";
-import { exitCodeOf } from "../exit-codes.js";
+import { endsCommand, exitCodeOf } from "../exit-codes.js";
 import { readRequest } from "../read-request.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 

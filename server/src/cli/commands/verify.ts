@@ -7,8 +7,7 @@ import { openAmbit } from "../../open.js";
 import { columnsOf } from "../display/layout.js";
 import { Progress } from "../display/progress.js";
 import { verifyReport } from "../display/verify-report.js";
-import { endsCommand } from "../ends-command.js";
-import { exitCodes } from "../exit-codes.js";
+import { endsCommand, exitCodes } from "../exit-codes.js";
 import { explain } from "../explain.js";
 
 export interface VerifyOptions extends Overrides {

@@ -14,7 +14,7 @@ import type { Door } from "@ambit/core/plugin";
 import { z } from "zod";
 import { MalformedJson } from "../../parse-json.js";
 import { callerIdOf, callerOf } from "../../tenants/caller.js";
-import { tokenHeadersOf } from "../../tenants/presented-token.js";
+import { tokenHeadersOf } from "../../tenants/tenants.js";
 import { tokenOfUrl, urlTokenHeaders } from "../caller/url-token.js";
 import type { HttpRoute } from "../http-route.js";
 import { json } from "../response/json-response.js";

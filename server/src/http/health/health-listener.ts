@@ -2,9 +2,8 @@ import { createRequire } from "node:module";
 import { isDeepStrictEqual } from "node:util";
 import { Worker } from "node:worker_threads";
 import type { Log } from "@ambit/core";
-import { urlOf } from "../address.js";
 import { isLoopback } from "../caller/loopback.js";
-import { cantListen } from "../connections/cant-listen.js";
+import { cantListen, urlOf } from "../connections/address.js";
 import type { ServerState } from "./answers.js";
 import type { HealthThreadReport, HealthThreadSettings } from "./messages.js";
 

@@ -5,10 +5,8 @@ import type { InputAnswer, InputQuestion } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { z } from "zod";
 import { RunEvents } from "../../events/run-events.js";
-import { Deadlines } from "../../lifetime/deadlines.js";
-import { aborted, LinkedAbort, settlesWithin } from "../../lifetime/linked-abort.js";
-import { Pause } from "../../lifetime/pause.js";
-import type { OwnedScope } from "../../lifetime/scope.js";
+import { Deadlines, Pause } from "../../lifetime/deadlines.js";
+import { aborted, LinkedAbort, type OwnedScope, settlesWithin } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
 import { type PlannedRun, type RunnerServices, tokens } from "../../tokens.js";
 import { ApprovedCalls } from "../reports/approved-calls.js";
@@ -22,8 +20,7 @@ import {
   readAnswer,
   type UserAnswer,
 } from "../values/answer.js";
-import type { Question } from "./question.js";
-import { QuestionIds } from "./question-ids.js";
+import { type Question, QuestionIds } from "./question.js";
 import { RunnersLedger } from "./remembered-answers.js";
 import { RequestAnswers } from "./request-answers.js";
 

@@ -6,11 +6,10 @@ import {
   type RunRequest,
   type Warning,
 } from "@ambit/core/contract";
-import { canonicalJson } from "../../canonical-json.js";
+import { canonicalJson } from "../../json-values.js";
 import { type AnswerLedger, approvalIn, type LedgerContent, type UserAnswer } from "../values/answer.js";
 import { isUnsettled, looksIssued } from "../values/unsettled.js";
-import type { QuestionSubject } from "./question.js";
-import { type IssuedId, QuestionIds } from "./question-ids.js";
+import { type IssuedId, QuestionIds, type QuestionSubject } from "./question.js";
 
 /** An answer of the request's messages, with the id of the question that it was given to. */
 interface SentAnswer {

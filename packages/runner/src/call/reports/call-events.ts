@@ -1,7 +1,7 @@
 import type { AgentEvent, AgentEventOf, ToolSpec } from "@ambit/core/contract";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../../events/run-events.js";
-import { Pause } from "../../lifetime/pause.js";
+import { Pause } from "../../lifetime/deadlines.js";
 import { CallPermissions } from "../permission/permissions.js";
 import { RunTools } from "../tools/run-tools.js";
 import { type Call, waitsForUser } from "../values/call.js";

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { HarnessFailed } from "@ambit/core";
-import { sizeOf } from "../../lifetime/memory/size.js";
+import { sizeOf } from "../../json-values.js";
 import type { RunLimits } from "../../limits.js";
 import {
   type Announcement,
@@ -9,9 +9,9 @@ import {
   type CallState,
   type CallStep,
   type CallSubject,
+  digestOf,
   waitsForUser,
 } from "../values/call.js";
-import { digestOf } from "../values/input-digest.js";
 import { looksIssued } from "../values/unsettled.js";
 
 /** Calls with an outcome that are kept until the agent reports their results; beyond that, the oldest are dropped. */

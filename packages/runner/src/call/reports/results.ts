@@ -1,6 +1,6 @@
 import type { AgentEvent, AgentEventOf } from "@ambit/core/contract";
-import { canonicalJson } from "../../canonical-json.js";
-import type { Pause } from "../../lifetime/pause.js";
+import { canonicalJson } from "../../json-values.js";
+import type { Pause } from "../../lifetime/deadlines.js";
 import { approvalIn } from "../values/answer.js";
 import { type Call, type CallState, waitsForUser } from "../values/call.js";
 import { looksIssued, unsettled } from "../values/unsettled.js";

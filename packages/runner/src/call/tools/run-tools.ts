@@ -7,12 +7,13 @@ import {
   pluginReturns,
   RunTimedOut,
 } from "@ambit/core";
-import type { InteractionPayload, JsonObject, McpServer, ToolSpec } from "@ambit/core/contract";
+import type { InteractionPayload, JsonObject, McpServer, RunRequest, ToolSpec } from "@ambit/core/contract";
 import type {
   Log,
   Publication,
   PublishedCall,
   PublishedOutcome,
+  PublishedTool,
   RunScope,
   Sandbox,
   ToolExecutor,
@@ -20,25 +21,33 @@ import type {
   ToolScope,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
+import { Redactor } from "../../events/redaction/redactor.js";
+import { secretsOutside } from "../../events/redaction/secrets.js";
 import { RunEvents } from "../../events/run-events.js";
-import { Deadlines } from "../../lifetime/deadlines.js";
+import { Deadlines, RightToAct } from "../../lifetime/deadlines.js";
 import type { FairSlots } from "../../lifetime/fair-slots.js";
-import { LinkedAbort, settledWithin } from "../../lifetime/linked-abort.js";
 import { asPluginError } from "../../lifetime/plugin-error.js";
-import { RightToAct } from "../../lifetime/right-to-act.js";
-import type { OwnedScope } from "../../lifetime/scope.js";
+import { LinkedAbort, type OwnedScope, settledWithin } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
 import { type PlannedRun, tokens } from "../../tokens.js";
 import type { ToolPolicies } from "../../tool-policies.js";
+import type { InteractionKind } from "../values/answer.js";
 import type { CallSubject } from "../values/call.js";
-import { ArgumentsChecker } from "./arguments/checker.js";
-import { needsCheck, ToolArguments } from "./arguments/tool-arguments.js";
-import { ResultSecrets } from "./result-secrets.js";
+import { ArgumentsChecker, needsCheck, ToolArguments } from "./arguments/checker.js";
 
 /** `unsent`: the call wasn't made. `unknown`: it was made, and was stopped before its outcome was known. */
 export type CutOff = "unsent" | "unknown";
 
 type Failed = { readonly status: "failed"; readonly output: string };
+
+/** A call that was made, or that could not be. */
+export interface MadeCall {
+  /** What the agent gets. */
+  readonly outcome: PublishedOutcome;
+  /** Data for the user interface, not for the model. */
+  readonly data?: unknown;
+  readonly cut?: CutOff | undefined;
+}
 
 /** @param Outcome of the call, or the reason why it has none. */
 interface Limited<Outcome> {
@@ -129,7 +138,7 @@ export class RunTools {
     id: string,
     tool: ToolSpec,
     { arguments: input, signal }: PublishedCall,
-  ): Promise<{ readonly result: ToolOutcome; readonly cut?: CutOff | undefined }> {
+  ): Promise<MadeCall | { readonly parkedFor: InteractionKind }> {
     const executor = this.#executors.get(tool.kind);
     if (executor === undefined)
       throw new PluginBrokeContract(`The plan has no executor for kind '${tool.kind}'.`);
@@ -145,9 +154,16 @@ export class RunTools {
       throw asPluginError(offerTitle(executor), error);
     });
     const outcome = checkedReturn(executor, "execute", pluginReturns.outcome, returned.outcome);
-    if (outcome.status === "parked") return { result: this.policies.readable(tool, outcome) };
-    const output = shortened(this.secrets.hide(outcome.output));
-    return { result: this.policies.readable(tool, { ...outcome, output }), cut: returned.cut };
+    const result = this.policies.readable(
+      tool,
+      outcome.status === "parked"
+        ? outcome
+        : { ...outcome, output: shortened(this.secrets.hide(outcome.output)) },
+    );
+    if (result.status === "parked") return { parkedFor: result.interaction };
+    const { status, output } = result;
+    const data = status === "completed" ? result.data : undefined;
+    return { outcome: { output, isError: status === "failed" }, data, cut: returned.cut };
   }
 
   #identity(callId: string): Pick<ToolScope, "idempotencyKey" | "fence" | "mayAct"> {
@@ -161,11 +177,7 @@ export class RunTools {
   }
 
   /** A call of a user's MCP server, by its tool source. */
-  async callMcpTool(
-    id: string,
-    publication: Publication,
-    made: PublishedCall,
-  ): Promise<{ readonly outcome: PublishedOutcome; readonly cut?: CutOff | undefined }> {
+  async callMcpTool(id: string, publication: Publication, made: PublishedCall): Promise<MadeCall> {
     const { outcome, cut } = await this.#limited<PublishedOutcome>(
       made.name,
       this.limits.toolMs,
@@ -250,4 +262,32 @@ export function shortened(text: string, limit: number = maxOutputBytes): string 
   // 10xxxxxx is a continuation byte: cut before the character's first byte.
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return bytes.toString("utf8", 0, end) + notice(length - end);
+}
+
+/**
+ * What a platform or an MCP server answers reaches the agent, and may repeat the credential that it was called with, as in
+ * "invalid token: …", or in the description of a tool that is made for its user.
+ */
+export class ResultSecrets {
+  #redactor: Redactor | undefined;
+
+  constructor(private readonly request: RunRequest) {}
+
+  /** A tool's result without the credentials that stay outside the sandbox. */
+  hide(output: string): string {
+    return this.#loaded().text(output);
+  }
+
+  /** The tools that an MCP server lists, in the same way. Those with a credential in their name can't be called under another: undefined. */
+  hideInTools(tools: readonly PublishedTool[]): readonly (PublishedTool | undefined)[] {
+    const redactor = this.#loaded();
+    if (!redactor.hides) return tools;
+    const hidden = redactor.value(tools);
+    return hidden.map((tool, index) => (tool.name === tools[index]?.name ? tool : undefined));
+  }
+
+  #loaded(): Redactor {
+    this.#redactor ??= new Redactor(secretsOutside(this.request));
+    return this.#redactor;
+  }
 }

@@ -1,11 +1,20 @@
-import { type Denier, type McpServer, ownServerName, type ToolSpec } from "@ambit/core/contract";
+import { createHash } from "node:crypto";
+import {
+  type Denier,
+  isJsonObject,
+  type McpServer,
+  ownServerName,
+  parseBoundedJson,
+  type ToolSpec,
+} from "@ambit/core/contract";
 import type { PermissionQuestion, PublishedOutcome, ToolClass } from "@ambit/core/plugin";
+import { canonicalJson, pathBeyondDepth } from "../../json-values.js";
 
 /**
  * A tool of the request, of the agent, or of the MCP server with that name. `runner`: not a tool, but a question of the
  * runner.
  */
-export type CallOrigin = "request" | "agent" | "runner" | { readonly server: string };
+type CallOrigin = "request" | "agent" | "runner" | { readonly server: string };
 
 /** What a call is about: everything that a permission depends on and that its user sees. */
 export interface CallSubject {
@@ -142,4 +151,35 @@ export function subjectOf(
   const tool = serverName === ownServerName ? tools.get(name) : undefined;
   const origin = tool !== undefined ? "request" : serverName === undefined ? "agent" : { server: serverName };
   return { name, origin, input, tool, server, readOnly, toolClass, files: { changes, locations } };
+}
+
+/** The same for equal arguments. A digest, since arguments may be long and only their equality counts. */
+export function digestOf(input: unknown): string {
+  return createHash("sha256")
+    .update(canonicalJson(comparable(input)))
+    .digest("base64url");
+}
+
+/** Characters of a text that is read as JSON. A longer one is compared as it is. */
+const maxQuoted = 65_536;
+
+/**
+ * A call's arguments in the form in which two calls are compared. Agents that repeat a call may send a list or an object
+ * as its JSON text, or the text as what it means: both are the same arguments. Pure.
+ */
+export function comparable(input: unknown): unknown {
+  const given = unquoted(input) ?? {};
+  if (!isJsonObject(given)) return given;
+  return Object.fromEntries(Object.entries(given).map(([name, value]) => [name, unquoted(value)]));
+}
+
+function unquoted(value: unknown): unknown {
+  if (typeof value !== "string" || value.length > maxQuoted || !/^\s*[{[]/.test(value)) return value;
+  try {
+    const meant = parseBoundedJson(value);
+    // The comparison recurses.
+    return pathBeyondDepth(meant) === undefined ? meant : value;
+  } catch {
+    return value;
+  }
 }

@@ -21,8 +21,8 @@ import type {
   Scope,
   ToolSource,
 } from "@ambit/core/plugin";
-import type { CallRouter } from "../../call/call-router.js";
-import type { ResultSecrets } from "../../call/tools/result-secrets.js";
+import type { CallRouter } from "../../call/run-calls.js";
+import type { ResultSecrets } from "../../call/tools/run-tools.js";
 import type { RunEvents } from "../../events/run-events.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import type { PlannedRun } from "../../tokens.js";

@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
 import { pluginReturns } from "@ambit/core";
 import { hasSetup, type RunRequest } from "@ambit/core/contract";
-import type { LateStart, Log } from "@ambit/core/plugin";
+import { type LateStart, type Log, unlessAborted } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { CallRouter } from "../../call/call-router.js";
+import { CallRouter } from "../../call/run-calls.js";
 import { RunTools } from "../../call/tools/run-tools.js";
-import { canonicalJson } from "../../canonical-json.js";
 import { RunEvents } from "../../events/run-events.js";
-import { unlessAborted } from "../../lifetime/linked-abort.js";
+import { canonicalJson } from "../../json-values.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import { OwnedScope } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";

@@ -1,19 +1,19 @@
 import { type AcceptedPlan, pluginReturns, requiredPathsOf, SandboxFailed } from "@ambit/core";
-import type {
-  Exposure,
-  FetchHandler,
-  Log,
-  ModelRoute,
-  PreparedAgent,
-  PreparedStart,
-  Sandbox,
-  SandboxContents,
+import {
+  type Exposure,
+  type FetchHandler,
+  type Log,
+  type ModelRoute,
+  type PreparedAgent,
+  type PreparedStart,
+  type Sandbox,
+  type SandboxContents,
+  unlessAborted,
 } from "@ambit/core/plugin";
-import { canonicalJson } from "../../canonical-json.js";
-import { unlessAborted } from "../../lifetime/linked-abort.js";
+import type { CountedDecision } from "../../events/decisions.js";
+import { canonicalJson } from "../../json-values.js";
 import { callPlugin } from "../../lifetime/plugin-error.js";
 import { OwnedScope } from "../../lifetime/scope.js";
-import type { CountedDecision } from "../decided-between.js";
 import { ModelRouter, openModelRoute } from "../model-routes.js";
 import { Session, sessionFingerprintOf } from "../session.js";
 

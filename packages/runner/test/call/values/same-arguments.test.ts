@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { comparable } from "../../../src/call/values/input-digest.js";
+import { comparable } from "../../../src/call/values/call.js";
 
 test("a text is compared as what it means, unless it means very many values", () => {
   const many = `[${"{},".repeat(60_000)}0]`;

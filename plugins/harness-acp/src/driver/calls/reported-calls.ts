@@ -1,8 +1,14 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { type AgentEvent, HarnessFailed, type OwnTools, type PermissionQuestion } from "@ambit/core/plugin";
+import {
+  type AgentEvent,
+  HarnessFailed,
+  type OwnTools,
+  type PermissionQuestion,
+  type ToolClass,
+} from "@ambit/core/plugin";
 import type { ToolCallView, ToolIdentity } from "../../profiles/profile.js";
 import { type JsonRecord, textAt } from "../json-reading.js";
-import { nonEmpty, questionOf } from "./permission-question.js";
 import { maxIdLength, ReportedCall } from "./reported-call.js";
 
 /** Limits on the calls of one turn that have no result yet. */
@@ -12,7 +18,7 @@ export interface CallLimits {
   readonly openCallCharacters: number;
 }
 
-export interface ReportedCallsOptions extends CallLimits {
+interface ReportedCallsOptions extends CallLimits {
   readonly title: string;
   /** @param weight about how many characters the event holds. @param call that it is about */
   emit(event: AgentEvent, weight: number, call: Pick<ReportedCall, "id" | "parent">): void;
@@ -219,3 +225,58 @@ export class ReportedCalls {
     return { ...identity, input: call.input };
   }
 }
+
+/** Milliseconds that a permission question waits for the input of its call. */
+const limitMs = 500;
+const pollMs = 5;
+
+/** Settles when the call's input is known, the turn stops, or the time is over: there may be no input. */
+export async function inputReported(
+  tools: Pick<ReportedCalls, "isInputReported">,
+  id: string,
+  stopped: () => boolean,
+): Promise<void> {
+  for (const end = Date.now() + limitMs; Date.now() < end && !stopped(); ) {
+    if (tools.isInputReported(id)) return;
+    await delay(pollMs);
+  }
+}
+
+/** The question to the run. An input that the agent doesn't send stays undefined: it isn't known to be empty. */
+function questionOf(
+  { id, kind, changes, locations }: ReportedCall,
+  { name, server, input, readOnly = kind === "read" || kind === "search" }: ToolIdentity,
+  ownTools: OwnTools,
+): PermissionQuestion {
+  return {
+    toolCallId: id,
+    toolName: name,
+    input,
+    server,
+    readOnly: readOnly || undefined,
+    toolClass: server === undefined ? toolClassOf(name, kind, ownTools) : undefined,
+    changes: nonEmpty(changes),
+    locations: nonEmpty(locations),
+  };
+}
+
+/** An event and a question leave out a list without entries. */
+function nonEmpty<Item>(items: readonly Item[]): Item[] | undefined {
+  return items.length === 0 ? undefined : [...items];
+}
+
+/** What one of the agent's own tools does: according to its profile, else to the call (ACP's `ToolKind`). */
+function toolClassOf(name: string, kind: string | undefined, ownTools: OwnTools): ToolClass | undefined {
+  const known = Object.hasOwn(ownTools, name) ? ownTools[name] : undefined;
+  return known === "other" ? undefined : (known ?? classByKind[kind ?? ""]);
+}
+
+const classByKind: Readonly<Record<string, ToolClass>> = {
+  execute: "shell",
+  edit: "edit",
+  delete: "edit",
+  move: "edit",
+  read: "read",
+  search: "read",
+  fetch: "fetch",
+};

@@ -1,21 +1,22 @@
 import {
   AmbitError,
   type Command,
+  type FileEntry,
   HarnessFailed,
+  type JsonObject,
   type LateStart,
   type Log,
   type Process,
   type Sandbox,
 } from "@ambit/core/plugin";
 import { obeyedExit, obeyedMessage } from "../../profiles/handoffs.js";
-import type { Profile } from "../../profiles/profile.js";
+import type { ObeyedPath, Profile, SessionSettings } from "../../profiles/profile.js";
 import { closeAgent } from "../acp-agent.js";
 import type { DriverLimits } from "../limits.js";
 import { type AgentAbilities, readInitialize } from "../wire/answers.js";
 import type { AcpConnection } from "../wire/connection.js";
 import { settledWithin } from "../wire/failures.js";
 import type { MessageIntake } from "../wire/message-intake.js";
-import type { AgentLaunchPlan } from "./launch-plan.js";
 
 export interface BeginAgentOptions {
   readonly profile: Profile;
@@ -151,4 +152,26 @@ function stopReason(signal: AbortSignal, profile: Profile): Error {
   const { reason } = signal;
   if (reason instanceof AmbitError) return reason;
   return new HarnessFailed(`${profile.title} was stopped while it started.`, { cause: reason });
+}
+
+/** Everything that is decided before the agent's process exists. */
+export interface AgentLaunchPlan {
+  readonly argv: Command["argv"];
+  /** What the agent would obey in its workspace. If one is there, `argv` exits with `obeyedExit` and its index. */
+  readonly obeyed: readonly ObeyedPath[];
+  /** The complete environment: nothing is inherited from the runner. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Files of its home, which are written before the start. */
+  readonly files: readonly FileEntry[];
+  /** Files of its workspace, which it reads with its conversation. */
+  readonly workspaceFiles: readonly FileEntry[];
+  /** The chosen model; empty for an agent without one. */
+  readonly model: string;
+  /** Whether the model must be one that the agent lists. */
+  readonly requiresListed: boolean;
+  /** `_meta` of the session's requests; empty for none. */
+  readonly sessionMeta: JsonObject;
+  readonly session: SessionSettings;
+  /** The value of the session's option for the reasoning effort. Default: the agent's own. */
+  readonly effort?: string;
 }

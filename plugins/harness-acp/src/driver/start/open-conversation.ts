@@ -1,20 +1,25 @@
-import { type Evidence, HarnessFailed, type StartScope } from "@ambit/core/plugin";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type Evidence,
+  type HarnessCapabilities,
+  HarnessFailed,
+  type PublishedServer,
+  type StartScope,
+} from "@ambit/core/plugin";
 import type { Profile, SessionSettings } from "../../profiles/profile.js";
 import { AcpAgent } from "../acp-agent.js";
 import { shortLine } from "../json-reading.js";
 import type { DriverLimits } from "../limits.js";
-import { effortOption, modelOf, modelsOffered, readNewSession } from "../wire/answers.js";
-import type { AcpConnection } from "../wire/connection.js";
-import { toolsListed } from "./await-tools.js";
-import type { BegunAgent } from "./begin-agent.js";
+import type { PromptAbilities } from "../turn/prompt-content.js";
 import {
-  closesSessions,
-  harnessCapabilities,
-  promptAbilities,
-  restoreMethod,
-  takesSteering,
-} from "./capabilities.js";
-import type { AgentLaunchPlan } from "./launch-plan.js";
+  type AgentAbilities,
+  effortOption,
+  modelOf,
+  modelsOffered,
+  readNewSession,
+} from "../wire/answers.js";
+import type { AcpConnection } from "../wire/connection.js";
+import type { AgentLaunchPlan, BegunAgent } from "./begin-agent.js";
 import { restoreConversation } from "./restore-conversation.js";
 
 /** What an error names of an agent's models and efforts, and characters of each. */
@@ -29,7 +34,7 @@ export interface AgentVersions {
 }
 
 /** An agent that has been started, with what its conversation depends on. */
-export interface Started extends BegunAgent {
+interface Started extends BegunAgent {
   readonly profile: Profile;
   /** Absent for an agent that is part of the plugin. */
   readonly versions?: AgentVersions | undefined;
@@ -167,4 +172,72 @@ async function applyEffort(
   }
   const params = { sessionId: opened.sessionId, configId: option.id, value: effort };
   await connection.request("session/set_config_option", params, "its reasoning effort", signal);
+}
+
+function promptAbilities(abilities: AgentAbilities): PromptAbilities {
+  const prompt = abilities.agentCapabilities?.promptCapabilities;
+  return {
+    image: prompt?.image ?? false,
+    audio: prompt?.audio ?? false,
+    embeddedContext: prompt?.embeddedContext ?? false,
+  };
+}
+
+/** How an earlier conversation is resumed. `resume` is preferred, since it replays nothing. */
+function restoreMethod(abilities: AgentAbilities): "session/resume" | "session/load" | undefined {
+  const agent = abilities.agentCapabilities;
+  if (isAnnounced(agent?.sessionCapabilities?.resume)) return "session/resume";
+  return agent?.loadSession === true ? "session/load" : undefined;
+}
+
+/** Whether it wants `session/close` at the end of a session. */
+function closesSessions({ agentCapabilities }: AgentAbilities): boolean {
+  return isAnnounced(agentCapabilities?.sessionCapabilities?.close);
+}
+
+/** A capability of ACP is an object, usually an empty one. */
+function isAnnounced(capability: unknown): boolean {
+  return capability !== undefined && capability !== null && capability !== false;
+}
+
+/** Whether it takes a message of the user in mid-turn. */
+function takesSteering({ _meta }: AgentAbilities): boolean {
+  return _meta?.steering?.supported ?? false;
+}
+
+/** What `initialize` reported, completed by the profile. */
+function harnessCapabilities(abilities: AgentAbilities, profile: Profile): HarnessCapabilities {
+  const prompt = promptAbilities(abilities);
+  return {
+    textMessages: true,
+    images: prompt.image,
+    fileAttachments: prompt.embeddedContext,
+    mcpTools:
+      profile.toolDelivery === "prepared" || (abilities.agentCapabilities?.mcpCapabilities?.http ?? false),
+    toolCalls: true,
+    reasoning: profile.reports.reasoning,
+    planMode: profile.reports.plans,
+    permissions: true,
+    usage: profile.reports.usage,
+    streamingDeltas: true,
+    sessionLifecycle: restoreMethod(abilities) !== undefined,
+  };
+}
+
+/** Milliseconds between two checks. */
+const pollMs = 5;
+
+/**
+ * Resolves when the agent has listed every server's tools, or the time is over: some agents send the first prompt to
+ * their model before they have listed the tools, and the model then sees none.
+ */
+export async function toolsListed(
+  servers: readonly PublishedServer[],
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = Date.now() + limitMs;
+  while (!servers.every((server) => server.listed()) && Date.now() < end && !signal.aborted) {
+    await delay(pollMs);
+  }
 }

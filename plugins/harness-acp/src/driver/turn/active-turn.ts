@@ -5,10 +5,13 @@ import {
   AmbitError,
   HarnessFailed,
   isPart,
+  type Log,
+  ModelFailed,
   type Turn,
   textOf,
+  type Usage,
 } from "@ambit/core/plugin";
-import { inputReported } from "../calls/await-input.js";
+import type { Profile } from "../../profiles/profile.js";
 import {
   cancelledElicitation,
   type ElicitationResponse,
@@ -17,17 +20,38 @@ import {
 } from "../calls/elicitation.js";
 import { allowOption, cancelled, denyOutcome, type PermissionOutcome } from "../calls/permission-options.js";
 import { parentCallIn } from "../calls/reported-call.js";
+import { inputReported } from "../calls/reported-calls.js";
 import { isRecord, type JsonRecord, textAt } from "../json-reading.js";
+import type { DriverLimits } from "../limits.js";
 import { readPrompt } from "../wire/answers.js";
-import type { MessageReceiver } from "../wire/connection.js";
-import type { ActiveTurnOptions, Stop } from "./active-turn-options.js";
-import { CancelGrace } from "./cancel-grace.js";
+import type { AcpConnection, MessageReceiver } from "../wire/connection.js";
+import { modelFailure } from "../wire/failures.js";
 import { EventQueue } from "./event-queue.js";
-import { ContentCount, contentKind } from "./late-messages.js";
-import { promptContent, traceMeta } from "./prompt-content.js";
-import { turnFailure, withoutTools } from "./turn-failure.js";
+import { ContentCount, contentKind, type LateMessages } from "./late-messages.js";
+import { type PromptAbilities, promptContent, traceMeta } from "./prompt-content.js";
 import { UpdateReader } from "./update-reader.js";
 import { tokensIn, turnUsage } from "./usage.js";
+
+interface ActiveTurnOptions {
+  readonly profile: Profile;
+  readonly connection: AcpConnection;
+  readonly sessionId: string;
+  readonly servers: readonly string[];
+  readonly abilities: PromptAbilities;
+  readonly limits: DriverLimits;
+  /** Whether the agent listed every server's tools: no agent reports that it couldn't reach one. */
+  toolsListed(): boolean;
+  /** US dollars that earlier turns of the conversation cost. */
+  readonly costBefore: number;
+  readonly log: Log;
+  /** What the agent sends outside of its turns. */
+  readonly late: LateMessages;
+  /** Called once, with the cost of the conversation so far, and whether the agent knows that the turn is over. */
+  over(state: { readonly cost: number; readonly answered: boolean }): void;
+}
+
+/** Why the driver ends a turn. */
+type Stop = { readonly why: "cancelled" | "paused" } | { readonly why: "failed"; readonly error: Error };
 
 /** Milliseconds for a round trip, which takes an agent less than one; some never answer what they don't know. */
 const roundTripMs = 250;
@@ -375,4 +399,58 @@ function named(call: JsonRecord, { sessionId }: JsonRecord): JsonRecord {
 function eventSize(event: AgentEvent): number {
   const { length } = textOf(event);
   return length === 0 ? 256 : 64 + length;
+}
+
+/** The time that an agent gets to end a turn after `session/cancel`. */
+class CancelGrace {
+  readonly #request = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Aborts after half of the time: `session/cancel` alone didn't end the turn, so the prompt itself is cancelled. */
+  get cancelRequest(): AbortSignal {
+    return this.#request.signal;
+  }
+
+  /** Resolves when the time is over; never after `end`. */
+  async over(milliseconds: number): Promise<void> {
+    await this.#wait(milliseconds / 2);
+    this.#request.abort();
+    await this.#wait(milliseconds / 2);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #wait(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#timer = setTimeout(resolve, milliseconds);
+    });
+  }
+}
+
+/** Why a turn counts as failed although the agent ended it normally; undefined if it doesn't. */
+function turnFailure(
+  profile: Pick<Profile, "title" | "failure">,
+  response: JsonRecord,
+  reader: Pick<UpdateReader, "failure" | "failureIn" | "idle">,
+  tokens: Usage | undefined,
+): ModelFailed | undefined {
+  const { title } = profile;
+  const failure = profile.failure?.(response) ?? reader.failure ?? reader.failureIn(response._meta);
+  if (failure !== undefined) {
+    return modelFailure(title, failure);
+  }
+  if (response.stopReason !== "end_turn" || !reader.idle || tokens !== undefined) return undefined;
+  return new ModelFailed(
+    `${title} ended its turn without an answer and without using its model: see its credential, its model's name and its quota.`,
+    { retryable: true },
+  );
+}
+
+/** No agent reports that it couldn't reach a tool server: it only works without those tools. */
+function withoutTools(title: string): HarnessFailed {
+  return new HarnessFailed(
+    `${title} never asked for the run's tools: its turn ran without them, and so counts as failed.`,
+  );
 }

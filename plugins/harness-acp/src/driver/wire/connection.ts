@@ -6,8 +6,7 @@ import { isRecord, type JsonRecord, shortLine } from "../json-reading.js";
 import { agentGone, requestFailure, settledWithin } from "./failures.js";
 import type { MessageIntake } from "./message-intake.js";
 import { messageStream } from "./message-stream.js";
-import { NoiseTail } from "./noise-tail.js";
-import { OutputTail } from "./output-tail.js";
+import { NoiseTail, OutputTail } from "./output-tails.js";
 import { SessionState } from "./session-state.js";
 
 /** Receives what the agent sends, of its session and of others: agents run subagents in sessions of their own. */

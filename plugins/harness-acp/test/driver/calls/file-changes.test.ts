@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changesIn, locationsIn } from "../../../src/driver/calls/file-changes.js";
+import { changesIn, locationsIn } from "../../../src/driver/calls/reported-call.js";
 import { endTurn } from "../../support/fake-agent.js";
 import { eventsFor } from "../../support/fake-turns.js";
 import { ofType, turnOf } from "../../support/runs.js";

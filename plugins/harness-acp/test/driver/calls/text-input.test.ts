@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { textInputOf } from "../../../src/driver/calls/text-input.js";
+import { textInputOf } from "../../../src/driver/calls/reported-call.js";
 import { inputInWords } from "../../../src/profiles/tool-names.js";
 import { endTurn, fakeAgent } from "../../support/fake-agent.js";
 import { eventsOf, turnOf } from "../../support/runs.js";

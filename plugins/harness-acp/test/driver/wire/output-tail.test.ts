@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { OutputTail } from "../../../src/driver/wire/output-tail.js";
+import { OutputTail } from "../../../src/driver/wire/output-tails.js";
 
 async function tailOf(chunks: readonly string[], limit: number): Promise<string> {
   let finished = () => {};

@@ -1,6 +1,6 @@
 import { parentPort } from "node:worker_threads";
 import { ArgumentsCheck } from "./check.js";
-import type { CheckRequest } from "./messages.js";
+import type { CheckRequest } from "./checker.js";
 
 const check = new ArgumentsCheck();
 

@@ -1,6 +1,7 @@
+import { isIPv4 } from "node:net";
+import { domainToUnicode } from "node:url";
 import ipaddr from "ipaddr.js";
-import type { HostRule, NetworkRule, RangeRule } from "../boundary.js";
-import { readHost } from "./host.js";
+import type { HostRule, NetworkRule, RangeRule } from "./boundary.js";
 
 export type ParsedRule = { readonly rule: NetworkRule } | { readonly problem: string };
 
@@ -89,4 +90,101 @@ function parseHost(text: string): { rule: HostRule } | { problem: string } {
     return { problem: "must have a domain of two labels after the *" };
   }
   return { rule: { kind: "host", name: reading.host, subdomains } };
+}
+
+type HostReading =
+  | { readonly ok: true; readonly host: string; readonly kind: "name" | "address" }
+  | { readonly ok: false; readonly why: string };
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this refuses.
+const forbiddenCharacters = /[\u0000-\u0020\u007f-\u009f%/\\@#?]/;
+/** One label of a name as resolvers accept it; the underscore is for service names. */
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const maxNameLength = 253;
+
+/**
+ * Reads a host as a URL parser does (case, IDN, `127.1`, `0x7f.1`, decimal, octal), one trailing dot removed.
+ * `raw` is a name, an IPv4 address in any spelling, or an IPv6 address in brackets.
+ */
+export function readHost(raw: string): HostReading {
+  if (raw === "") return { ok: false, why: "the host is empty" };
+  if (forbiddenCharacters.test(raw)) {
+    return { ok: false, why: "the host has a control character, a space, or one of % / \\ @ # ?" };
+  }
+  if (raw.startsWith("[") ? !raw.endsWith("]") : raw.includes(":")) {
+    return { ok: false, why: "the host must be only a name or an address" };
+  }
+  let url: URL;
+  try {
+    url = new URL(`http://${raw}/`);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return { ok: false, why: "the host is not a valid name or address" };
+  }
+  const canonical = url.hostname;
+  if (canonical.startsWith("[")) {
+    return { ok: true, kind: "address", host: ipaddr.parse(canonical.slice(1, -1)).toString() };
+  }
+  // The URL parser has normalised every other spelling to four decimals; ipaddr.js would throw for a name.
+  if (isIPv4(canonical)) return { ok: true, kind: "address", host: canonical };
+  const name = canonical.endsWith(".") ? canonical.slice(0, -1) : canonical;
+  if (name.length > maxNameLength || !name.split(".").every(isLabel)) {
+    return { ok: false, why: "the host is not a valid DNS name" };
+  }
+  return { ok: true, kind: "name", host: name };
+}
+
+/** Some versions of Node accept invalid punycode: decoding then returns it unchanged. */
+function isLabel(label: string): boolean {
+  return LABEL.test(label) && !(label.startsWith("xn--") && domainToUnicode(label) === label);
+}
+
+/** Addresses as numbers, in which single ones are rounded: the first, and the one behind the last. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** All IPv4 addresses, and all public IPv6 addresses (2000::/3). */
+const families = [
+  { family: 4, all: { from: 0, to: 2 ** 32 } },
+  { family: 6, all: { from: 2 ** 125, to: 2 ** 126 } },
+] as const;
+
+/**
+ * The part of all addresses that ranges may not hold: a sixteenth is sixteen networks of `/8`, which is more than all private ones
+ * together, and than any one provider has. More is no list of destinations, but one of what is left out.
+ */
+const wideShare = 1 / 16;
+
+/**
+ * Whether ranges hold a sixteenth of the IPv4 addresses together, or of the public IPv6 addresses, on whatever ports:
+ * `0.0.0.0/0`, sixteen ranges of `/8`, `2000::/3`. Names don't count. Pure.
+ */
+export function listsWideRanges(rules: readonly NetworkRule[]): boolean {
+  return families.some(({ family, all }) => {
+    const spans = rules.flatMap((rule) =>
+      rule.kind === "range" && rule.family === family ? [spanOf(rule)] : [],
+    );
+    return countIn(spans, all) >= wideShare * (all.to - all.from);
+  });
+}
+
+/** How many of `all` the spans hold; one that several hold counts once. */
+function countIn(spans: readonly Span[], all: Span): number {
+  let count = 0;
+  let counted = all.from;
+  for (const { from, to } of spans.toSorted((one, other) => one.from - other.from)) {
+    const end = Math.min(to, all.to);
+    count += Math.max(0, end - Math.max(from, counted));
+    counted = Math.max(counted, end);
+  }
+  return count;
+}
+
+function spanOf({ cidr }: RangeRule): Span {
+  const [network, prefix] = ipaddr.parseCIDR(cidr);
+  const bytes = network.toByteArray();
+  const from = bytes.reduce((number, byte) => 256 * number + byte, 0);
+  return { from, to: from + 2 ** (8 * bytes.length - prefix) };
 }

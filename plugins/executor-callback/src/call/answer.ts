@@ -4,6 +4,7 @@ import {
   messageJsonLimits,
   parseBoundedJson,
   type ToolOutcome,
+  wholeWords,
 } from "@ambit/core/plugin";
 import { readPath } from "./json-path.js";
 
@@ -23,6 +24,7 @@ export function outcomeOfEnvelope(
   body: string,
   maxValues: number = messageJsonLimits.maxValues,
 ): ToolOutcome {
+  // What isn't JSON is no envelope: the body itself is the result.
   const answer = parse(body, maxValues);
   if (answer instanceof JsonTooLarge) {
     const output = `Tool '${toolName}' failed: its answer ${answer.message} (executor-callback's maxAnswerValues). Request less: filter, paginate or summarise.`;
@@ -39,11 +41,32 @@ export function outcomeOfEnvelope(
   return { status: "failed", output: `Tool '${toolName}' failed${because}${details}` };
 }
 
-function parse(body: string, maxValues: number): unknown {
+/** A JsonTooLarge for too much of it; undefined for what isn't JSON. */
+function parse(body: string, maxValues: number = messageJsonLimits.maxValues): unknown {
   try {
     return parseBoundedJson(body, { ...messageJsonLimits, maxLength: body.length, maxValues });
   } catch (error) {
-    // Not JSON, so not an envelope: the body itself is the result.
     return error instanceof JsonTooLarge ? error : undefined;
   }
+}
+
+/** Characters of it that reach the model. */
+const maxAdviceLength = 2_000;
+
+/**
+ * What a platform's error says to the model, to follow the status: its `detail`, as it came, when that is an object with
+ * a `code` or a `next_step`. Empty for any other body: what a proxy, a framework or an operator's log line says wasn't
+ * written for a model. Pure.
+ */
+export function adviceIn(body: string): string {
+  const answer = parse(body);
+  const detail = readPath(answer, "detail");
+  if (typeof detail !== "object" || detail === null) return "";
+  if (!isText(readPath(answer, "detail.code")) && !isText(readPath(answer, "detail.next_step"))) return "";
+  const text = JSON.stringify(detail);
+  return `: ${text.length > maxAdviceLength ? `${wholeWords(text, maxAdviceLength)} (cut)` : text}`;
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === "string" && value.trim() !== "";
 }

@@ -27,3 +27,8 @@ export function cantListen(
   const problem = `can't listen on ${host}:${port}: ${messageOf(cause)}`;
   return new ConfigurationInvalid(setting, [fix === undefined ? problem : `${problem}: ${fix}`], { cause });
 }
+
+/** The URL of a listener: `http://127.0.0.1:8765`. */
+export function urlOf(host: string, port: number): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

@@ -1,5 +1,16 @@
 import { type Issue, isJsonObject, limits, pathText } from "@ambit/core/contract";
 
+/** The same text for equal JSON values, regardless of the order of their keys. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const entries = Object.entries(value)
+    .filter(([, inner]) => inner !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(([key, inner]) => `${JSON.stringify(key)}:${canonicalJson(inner)}`);
+  return `{${entries.join(",")}}`;
+}
+
 /**
  * The path of a value deeper than `max` levels of lists and objects; undefined when there is none. Recurses
  * no deeper than that itself: what is checked here would overflow the stack of all that recurse without a limit.
@@ -61,4 +72,41 @@ function keyOf({ container, next }: OpenContainer): PropertyKey {
 export function tooDeep(path: readonly PropertyKey[]): Issue {
   const message = `holds more than ${limits.depth} levels of lists and objects within each other: send fewer`;
   return { path: pathText(path.slice(0, 3)), message };
+}
+
+/** The cost of a value in addition to its strings. */
+const nodeCost = 16;
+
+/**
+ * The approximate number of characters that a JSON value takes in memory: many small values are short as JSON, and take a
+ * hundred times as much. Iterative, since its depth is unbounded.
+ */
+export function sizeOf(value: unknown): number {
+  let size = nodeCost + sizeOfScalar(value);
+  if (typeof value !== "object" || value === null) return size;
+  // Called for every event. Most are flat, and need no stack.
+  let open: object[] | undefined;
+  for (let next: object | undefined = value; next !== undefined; next = open?.pop()) {
+    if (Array.isArray(next)) {
+      for (const item of next) {
+        size += sizeOfScalar(item);
+        if (typeof item !== "object" || item === null) continue;
+        open ??= [];
+        open.push(item);
+      }
+    } else if (isJsonObject(next)) {
+      for (const key in next) {
+        const inner = next[key];
+        size += key.length + sizeOfScalar(inner);
+        if (typeof inner !== "object" || inner === null) continue;
+        open ??= [];
+        open.push(inner);
+      }
+    }
+  }
+  return size;
+}
+
+function sizeOfScalar(value: unknown): number {
+  return typeof value === "string" ? nodeCost + value.length : nodeCost;
 }

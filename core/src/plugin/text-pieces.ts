@@ -1,0 +1,241 @@
+import { StringDecoder } from "node:string_decoder";
+import { setImmediate as nextTurn } from "node:timers/promises";
+
+export interface TextRead {
+  readonly text: string;
+  /** False if there was more than the limit: the text ends there, and the source was left. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * An input as UTF-8 text. A large one is returned in a turn of the event loop of its own, since it is parsed next.
+ *
+ * @param source null for an empty one, as the body of a request may be
+ * @param maxBytes of it, at most
+ */
+export async function readText(
+  source: AsyncIterable<Uint8Array> | null,
+  maxBytes: number,
+): Promise<TextRead> {
+  const text = new KeptText();
+  let room = maxBytes;
+  for await (const piece of source ?? []) {
+    text.push(piece.subarray(0, room));
+    room -= piece.length;
+    if (room < 0) break;
+  }
+  await turnForText(maxBytes - room);
+  return { text: text.take(), isWhole: room >= 0 };
+}
+
+/** The UTF-8 text of an input that is kept until it is complete. */
+export class KeptText {
+  readonly #decoder = new StringDecoder("utf8");
+  readonly #small = new SmallPieces();
+  readonly #texts: string[] = [];
+
+  push(piece: Uint8Array): void {
+    for (const whole of this.#small.push(piece)) this.#texts.push(this.#decoder.write(whole));
+  }
+
+  take(): string {
+    for (const whole of this.#small.end()) this.#texts.push(this.#decoder.write(whole));
+    return this.#texts.join("") + this.#decoder.end();
+  }
+}
+
+/** Bytes below which a piece is copied together with others, and of such pieces together. */
+const [small, together] = [2_048, 8_192];
+
+/**
+ * Puts small pieces of an input together, for code that keeps an input until it is complete. A piece costs some hundred bytes of
+ * memory besides its own, however small it is, and the sender chooses its size: in HTTP, each chunk becomes one.
+ */
+export class SmallPieces {
+  #open: Uint8Array | undefined;
+  #length = 0;
+
+  /** @returns what may be kept now, in order; the rest follows later. None of it shares the memory of a small piece. */
+  push(piece: Uint8Array): readonly Uint8Array[] {
+    if (piece.length >= small) return [...this.end(), piece];
+    const full = this.#length + piece.length > together ? this.end() : [];
+    // Grows like its input: most inputs are one small piece.
+    if (this.#open === undefined || this.#length + piece.length > this.#open.length) {
+      const larger = new Uint8Array(Math.min(together, 2 * (this.#length + piece.length)));
+      if (this.#open !== undefined) larger.set(this.#open.subarray(0, this.#length));
+      this.#open = larger;
+    }
+    this.#open.set(piece, this.#length);
+    this.#length += piece.length;
+    return full;
+  }
+
+  /** Bytes that follow later. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** The rest, at the input's end. */
+  end(): readonly Uint8Array[] {
+    const open = this.#open;
+    if (open === undefined || this.#length === 0) return [];
+    const rest = open.subarray(0, this.#length);
+    this.#open = undefined;
+    this.#length = 0;
+    return [rest];
+  }
+}
+
+/** The bytes of an input that is kept until it is complete. */
+export class KeptPieces {
+  readonly #pieces: Uint8Array[] = [];
+  readonly #small = new SmallPieces();
+
+  push(piece: Uint8Array): void {
+    this.#pieces.push(...this.#small.push(piece));
+  }
+
+  /** All of them. None is kept any more. */
+  take(): Buffer {
+    return Buffer.concat([...this.#pieces.splice(0), ...this.#small.end()]);
+  }
+}
+
+const lineFeed = 0x0a;
+/** Bytes of memory that are kept between two lines. */
+const keptBytes = 64 * 1024;
+
+export interface LineSplitterOptions {
+  /** Bytes of a line, without its line feed. Default: any number. */
+  readonly maxBytes?: number;
+  /** The error for a longer line, thrown as soon as it is too long. Default: such a line is left out. */
+  readonly tooLong?: () => Error;
+  /** The text in place of a line that is left out, by the number of its characters. Default: none. */
+  readonly standIn?: (characters: number) => string;
+}
+
+/**
+ * Splits a stream of UTF-8 at line feeds, however it is cut into pieces. Each byte is searched and copied a bounded number of
+ * times, however small the pieces are, and no piece is kept.
+ */
+export class LineSplitter {
+  readonly #options: LineSplitterOptions;
+  readonly #maxBytes: number;
+  #open = Buffer.alloc(0);
+  #length = 0;
+  #characters = 0;
+  #isLeftOut = false;
+
+  constructor(options: LineSplitterOptions = {}) {
+    this.#options = options;
+    this.#maxBytes = options.maxBytes ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Characters of the line that has no end yet. */
+  get openCharacters(): number {
+    return this.#characters;
+  }
+
+  /** The lines that this piece completes, without their line feeds. @throws what `tooLong` returns */
+  *push(piece: Uint8Array): Generator<string, void, undefined> {
+    let start = 0;
+    for (let end = piece.indexOf(lineFeed); end >= 0; end = piece.indexOf(lineFeed, start)) {
+      const part = piece.subarray(start, end);
+      start = end + 1;
+      if (this.#isBetweenLines && part.length <= this.#maxBytes) {
+        yield Buffer.from(part.buffer, part.byteOffset, part.length).toString("utf8");
+        continue;
+      }
+      this.#append(part);
+      const line = this.#take();
+      if (line !== undefined) yield line;
+    }
+    this.#append(piece.subarray(start));
+  }
+
+  /** The last line of a stream that ends without a line feed; undefined if there is none. */
+  end(): string | undefined {
+    return this.#isBetweenLines ? undefined : this.#take();
+  }
+
+  get #isBetweenLines(): boolean {
+    return this.#length === 0 && !this.#isLeftOut;
+  }
+
+  #append(part: Uint8Array): void {
+    this.#characters += charactersIn(part);
+    const length = this.#length + part.length;
+    if (length > this.#maxBytes) {
+      const { tooLong } = this.#options;
+      if (tooLong !== undefined) throw tooLong();
+      this.#isLeftOut = true;
+    }
+    if (this.#isLeftOut) return;
+    if (length > this.#open.length) {
+      const larger = Buffer.allocUnsafe(Math.min(2 * length, this.#maxBytes));
+      this.#open.copy(larger, 0, 0, this.#length);
+      this.#open = larger;
+    }
+    this.#open.set(part, this.#length);
+    this.#length = length;
+  }
+
+  #take(): string | undefined {
+    const line = this.#isLeftOut
+      ? this.#options.standIn?.(this.#characters)
+      : this.#open.toString("utf8", 0, this.#length);
+    this.#length = 0;
+    this.#characters = 0;
+    this.#isLeftOut = false;
+    // A long line is rare: its memory isn't held until the next one.
+    if (this.#open.length > keptBytes) this.#open = Buffer.alloc(0);
+    return line;
+  }
+}
+
+/** UTF-16 characters of UTF-8, which may begin or end within a character: each counts where it begins. */
+function charactersIn(bytes: Uint8Array): number {
+  let count = 0;
+  for (const byte of bytes) if ((byte & 0xc0) !== 0x80) count += byte >= 0xf0 ? 2 : 1;
+  return count;
+}
+
+/**
+ * Where a piece of the text may end: at `end`, or before it where that is between the halves of a surrogate pair, which
+ * would each be encoded as a replacement character. Pure.
+ */
+export function pieceEnd(text: string, end: number): number {
+  const unit = text.charCodeAt(end - 1);
+  return end < text.length && unit >= 0xd800 && unit <= 0xdbff ? end - 1 : end;
+}
+
+/**
+ * The beginning of a text, without the word that the limit would cut: half of a credential wouldn't be recognised in it.
+ * Words end at white space and quotes. Pure.
+ */
+export function wholeWords(text: string, max: number): string {
+  if (text.length <= max) return text;
+  let end = max;
+  while (end > 0 && !/[\s"']/.test(text.charAt(end - 1))) end -= 1;
+  return text.slice(0, end);
+}
+
+/** Resolves when all that waited before have had their turn. */
+let lastTurn = Promise.resolve();
+
+/** Bytes or characters from which reading a text takes a turn of its own. A smaller one takes less than a millisecond. */
+const largeText = 65_536;
+
+/**
+ * A turn of the event loop for the caller alone, in the order in which callers wait. For work of some milliseconds that many
+ * connections may bring at once: all of it in the same turn would hold every other connection for seconds.
+ */
+export function turnForOne(): Promise<void> {
+  lastTurn = lastTurn.then(() => nextTurn());
+  return lastTurn;
+}
+
+/** The same before a text of this length is parsed. Undefined for a short one, which needs no turn of its own. */
+export function turnForText(length: number): Promise<void> | undefined {
+  return length > largeText ? turnForOne() : undefined;
+}
