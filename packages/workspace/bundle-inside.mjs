@@ -4,7 +4,7 @@ import { build } from "esbuild";
 import { insideProgram } from "../../scripts/build/bundling.mjs";
 
 const programs = [
-  { entry: "dist/inside/main.js", bundle: "dist/collector.cjs" },
+  { entry: "dist/inside/collect.js", bundle: "dist/collector.cjs" },
   { entry: "dist/inside/snapshot/main.js", bundle: "dist/snapshots.cjs" },
 ];
 

@@ -25,6 +25,7 @@ const programs = [
   { source: "packages/attacks/native/system-calls.c", machines: ["x64", "arm64"] },
   { source: "packages/attacks/native/foreign-call.c", machines: ["x64"] },
   { source: "plugins/sandbox-kubernetes/native/enter.c", machines: ["x64", "arm64"] },
+  { source: "plugins/sandbox-local/native/relay.c", machines: ["x64", "arm64"] },
 ];
 
 /** Each binary by its path from the root, compiled now. */

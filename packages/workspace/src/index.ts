@@ -1,7 +1,6 @@
 /** What comes into a run's workspace, and what leaves it. */
 
-export type { OpenDownload, OpenedDownload } from "./download/open-download.js";
-export type { Beginning, BeginOptions, Filled, FillOptions } from "./filling.js";
+export type { OpenDownload, OpenedDownload } from "./download.js";
 export type { SendToApi } from "./forge/api.js";
 export { settingsOf } from "./git/config.js";
 export { signerOf } from "./git/signing.js";
@@ -13,8 +12,9 @@ export type { OutputsManifest } from "./outputs/manifest.js";
 export { OutputsRetention } from "./outputs/retention.js";
 export { RunOutputs } from "./outputs/run-outputs.js";
 export { type WorkspaceSettings, workspaceSettingsSchema } from "./settings.js";
-export { packSnapshot, unpackSnapshot } from "./snapshot/index.js";
+export { packSnapshot, unpackSnapshot } from "./snapshot/archive.js";
 export { Snapshots } from "./snapshots/snapshots.js";
 export type { LocalEntry } from "./sources/local.js";
-export { Spool } from "./spool/spool.js";
+export { Spool } from "./spool.js";
+export type { Beginning, BeginOptions, Filled, FillOptions } from "./workspaces.js";
 export { Workspaces } from "./workspaces.js";

@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import type { ArchiveSource } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
-import { type DownloadOptions, download } from "./download/download.js";
+import { type DownloadOptions, download } from "./download.js";
 import { prepareGit } from "./git/prepare.js";
 import { archiveEntries } from "./sources/archive.js";
-import { type ArchiveBytes, inMemory } from "./sources/archive-bytes.js";
+import { type ArchiveBytes, inMemory } from "./sources/archive-reading.js";
 import type { Prepare } from "./sources/fill.js";
-import type { PreparedSource } from "./sources/prepared.js";
-import { sourceFailed } from "./sources/source-error.js";
-import { Spool } from "./spool/spool.js";
+import { type PreparedSource, sourceFailed } from "./sources/source.js";
+
+import { Spool } from "./spool.js";
 
 export interface PrepareOptions {
   /** A sandbox of its own for the source of this index. */

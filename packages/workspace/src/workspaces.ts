@@ -1,32 +1,68 @@
 import type { OwnSandbox } from "@ambit/core";
-import type { Issue, RunRequest, SourceReceipt } from "@ambit/core/contract";
-import type { Sandbox } from "@ambit/core/plugin";
+import type { EnvironmentReceipt, Issue, RunRequest, SourceReceipt, Warning } from "@ambit/core/contract";
+import type { Boundary, Log, Sandbox, SandboxBackend } from "@ambit/core/plugin";
 import type { Blobs } from "./blobs/blobs.js";
-import { type DownloadOptions, requireAccess } from "./download/download.js";
-import type { OpenDownload } from "./download/open-download.js";
+import { type DownloadOptions, type OpenDownload, requireAccess } from "./download.js";
+import type { ReportSetup } from "./environment/commands.js";
 import { type BeginningRun, Environments, type Prepared } from "./environment/environments.js";
 import { setupSandbox } from "./environment/sandbox-of.js";
-import type { Beginning, BeginOptions, Filled, FillOptions } from "./filling.js";
 import type { SendToApi } from "./forge/api.js";
 import { openPullRequest } from "./forge/pull-request.js";
 import { fixOf } from "./git/failure.js";
 import { headOf } from "./git/head.js";
-import { removeGitLocks } from "./git/locks.js";
+import { removeGitLocks, setGitUser } from "./git/in-workspace.js";
 import { pushChanges } from "./git/push.js";
 import { gitSandbox, type OperatorReach, whyNotReached } from "./git/sandbox-of.js";
-import { setGitUser } from "./git/user.js";
 import type { Sign } from "./outputs/pushing.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
 import { preparing } from "./preparing.js";
 import { type Needed, repositoryOf, requestIssues } from "./request-issues.js";
 import type { WorkspaceSettings } from "./settings.js";
-import { KeptSnapshots, unpackSnapshot } from "./snapshot/index.js";
+import { unpackSnapshot } from "./snapshot/archive.js";
+import { KeptSnapshots } from "./snapshot/kept.js";
 import type { Snapshots } from "./snapshots/snapshots.js";
 import { fillFrom, type Prepare } from "./sources/fill.js";
 import { archiveOfLocal, type LocalEntry } from "./sources/local.js";
-import { sourceFailed } from "./sources/source-error.js";
+import { sourceFailed } from "./sources/source.js";
 
-export interface WorkspacesOptions {
+/** What finds out what one run's sandbox may begin with. */
+export interface BeginOptions {
+  /** Opens one of `ownSandboxes`. */
+  readonly open: (own: OwnSandbox) => Promise<Sandbox>;
+  /** The run's backend. */
+  readonly backend: Pick<SandboxBackend, "name" | "layers">;
+  /** The agent's. */
+  readonly boundary: Boundary;
+  /** Opens a sandbox, as one of `ownSandboxes`, whose files become the layer of this name. */
+  readonly openLayer: (own: OwnSandbox, name: string) => Promise<Sandbox>;
+  /** Whether what the run prepares may be kept for others of its project. */
+  readonly mayKeep: boolean;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** What fills one run's workspace. */
+export interface FillOptions extends BeginOptions {
+  /** What its sandbox began with. Undefined for an empty one. */
+  readonly begun: Filled | undefined;
+  readonly report: ReportSetup;
+  readonly warn: (warning: Warning) => void;
+}
+
+/** What a sandbox can begin with. */
+export interface Beginning {
+  /** The layer's name. */
+  readonly layer: string;
+  readonly filled: Filled;
+}
+
+/** What a workspace was filled with. */
+export interface Filled {
+  readonly sources: readonly SourceReceipt[] | undefined;
+  readonly environment: EnvironmentReceipt | undefined;
+}
+
+interface WorkspacesOptions {
   /** Copies of sessions. Undefined where none are made. */
   readonly snapshots: Snapshots | undefined;
   /** The files of sessions whose server stopped. Undefined where none are kept. */

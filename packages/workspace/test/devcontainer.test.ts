@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { devcontainerIn, ignoredSentence } from "../src/environment/devcontainer-file.js";
+import { devcontainerIn, ignoredSentence } from "../src/environment/devcontainer.js";
 
 const folder = "/workspace/app";
 

@@ -10,7 +10,7 @@ import { sourceSchema } from "@ambit/core/contract";
 import type { FileEntry } from "@ambit/core/plugin";
 import { pack } from "tar-stream";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { OpenDownload, OpenedDownload } from "../src/download/open-download.js";
+import type { OpenDownload, OpenedDownload } from "../src/download.js";
 import { whyNotReached } from "../src/git/sandbox-of.js";
 import { preparing } from "../src/preparing.js";
 import { fillFrom } from "../src/sources/fill.js";

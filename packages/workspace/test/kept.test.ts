@@ -7,8 +7,7 @@ import { runRequestSchema } from "@ambit/core/contract";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { environmentKey } from "../src/environment/key.js";
 import { setupSandbox } from "../src/environment/sandbox-of.js";
-import { evicted } from "../src/snapshot/eviction.js";
-import { KeptSnapshots } from "../src/snapshot/index.js";
+import { evicted, KeptSnapshots } from "../src/snapshot/kept.js";
 
 const day = 86_400_000;
 const limits = { maxSnapshots: 10, maxBytes: 1_000_000, maxUnusedMs: 30 * day, rebuildAfterMs: 7 * day };

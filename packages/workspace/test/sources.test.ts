@@ -15,7 +15,7 @@ import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
 import { preparing } from "../src/preparing.js";
 import { archiveEntries } from "../src/sources/archive.js";
 import { fillFrom } from "../src/sources/fill.js";
-import type { PreparedSource } from "../src/sources/prepared.js";
+import type { PreparedSource } from "../src/sources/source.js";
 
 async function fill(sources: readonly object[], limits = { maxFiles: 100, maxBytes: 1_000_000 }) {
   const written: FileEntry[] = [];

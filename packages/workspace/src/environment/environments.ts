@@ -8,18 +8,17 @@ import {
   type Warning,
 } from "@ambit/core/contract";
 import { limitVariables, type Sandbox, unlessAborted } from "@ambit/core/plugin";
-import { type KeptSnapshots, packSnapshot, type SnapshotLimits, unpackSnapshot } from "../snapshot/index.js";
-import type { KeptFacts } from "../snapshot/kept-file.js";
-import { requestedCommands, runCommands } from "./commands.js";
+import { runScript } from "../programs.js";
+import { packSnapshot, type SnapshotLimits, unpackSnapshot } from "../snapshot/archive.js";
+import type { KeptFacts, KeptSnapshots } from "../snapshot/kept.js";
+import { placeOf } from "../sources/source.js";
+import { type ReportSetup, requestedCommands, runCommands } from "./commands.js";
 import { readDevcontainer, repositoryFolder } from "./devcontainer.js";
-import { environmentKey, systemOf } from "./key.js";
+import { environmentKey, readSystem, systemOf } from "./key.js";
 import { Layers, type LayersOfRun } from "./layers.js";
-import type { ReportSetup } from "./report.js";
 import { usedSecrets, withoutSecrets } from "./search.js";
-import { removeSources } from "./source-files.js";
-import { readSystem } from "./system.js";
 
-export interface EnvironmentsOptions {
+interface EnvironmentsOptions {
   readonly kept: KeptSnapshots;
   readonly limits: SnapshotLimits;
   /** For all commands of a request, and to pack what they made. */
@@ -319,4 +318,33 @@ function commitsIn(sources: readonly SourceReceipt[]): ReadonlyMap<number, strin
       commit === undefined ? [] : [[index, commit]],
     ),
   );
+}
+
+const removalScript = 'cd "$1" && xargs -0 rm -f -- < "$2" && rm -f -- "$2"';
+const maxRemovalCharacters = 2_000;
+
+/**
+ * Leaves in a setup's workspace what its commands made: the files of another request's sources take their place.
+ * @throws SetupFailed, SandboxFailed; the signal's reason
+ */
+async function removeSources(
+  setup: Sandbox,
+  { workspace }: Pick<RunRequest, "workspace">,
+  signal: AbortSignal,
+): Promise<void> {
+  const paths = (workspace?.sources ?? []).flatMap((source) =>
+    source.type === "files" ? source.files.map(({ path }) => `./${placeOf(source)}${path}\0`) : [],
+  );
+  if (paths.length === 0) return;
+  // There may be more than fit into arguments.
+  const list = `${setup.home}/.ambit-sources`;
+  await setup.writeFiles([{ path: list, content: paths.join("") }]);
+  const { code, stderr } = await runScript(setup, removalScript, [setup.workspace, list], {
+    maxCharacters: maxRemovalCharacters,
+    signal,
+  });
+  if (code !== 0)
+    throw new SetupFailed(
+      `The files of workspace.sources can't be told from what environment.setup made: ${stderr.trim()}. Leave environment.inputs out, or let the commands leave these files in their places.`,
+    );
 }

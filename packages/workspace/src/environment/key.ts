@@ -1,13 +1,15 @@
 import { createHash } from "node:crypto";
+import { SandboxFailed } from "@ambit/core";
 import type { RunRequest, Source } from "@ambit/core/contract";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { globsOf } from "../inside/globs.js";
-import { placeOf } from "../sources/place.js";
+import { runScript } from "../programs.js";
+import { placeOf } from "../sources/source.js";
 
 /** Counted up when what is kept changes its form or meaning. */
 const version = 3;
 
-export interface KeyFacts {
+interface KeyFacts {
   readonly request: Pick<RunRequest, "environment" | "workspace">;
   /** Of the setup commands. */
   readonly boundary: Boundary;
@@ -91,4 +93,19 @@ export async function systemOf(
 ): Promise<string> {
   const images = Object.entries(evidence).filter(([fact]) => fact.endsWith(".image"));
   return JSON.stringify([images, image?.searchPath, images.length > 0 ? "" : await read()]);
+}
+
+/** What a sandbox says of its system: distribution, architecture, Node.js. */
+const script =
+  "cat /etc/os-release /etc/debian_version /etc/alpine-release 2>/dev/null; uname -m; node --version";
+const maxCharacters = 8_000;
+
+/** @throws SandboxFailed where no program starts; the signal's reason */
+export async function readSystem(sandbox: Sandbox, signal: AbortSignal): Promise<string> {
+  const { code, stdout } = await runScript(sandbox, script, [], { maxCharacters, signal });
+  if (code !== 0)
+    throw new SandboxFailed("The sandbox couldn't say what it has installed: it needs node and /bin/sh.", {
+      concerns: "session",
+    });
+  return stdout;
 }

@@ -1,15 +1,31 @@
 import type { GitSource } from "@ambit/core/contract";
-import { sourceFailed } from "../sources/source-error.js";
+import { sourceFailed } from "../sources/source.js";
 import { fixOf, gitFailureOf, lastWords } from "./failure.js";
+import {
+  type CommitIds,
+  Git,
+  type GitCommand,
+  type GitOptions,
+  type GitRun,
+  idsCommand,
+  idsIn,
+} from "./git.js";
 import { branchIn, namesOf } from "./head.js";
 import { lfsSettings, maxPointerBytes } from "./lfs.js";
-import { Git, type GitOptions, type GitRun } from "./program/git.js";
-import { type CommitIds, idsCommand, idsIn } from "./program/ids.js";
-import type { GitCommand } from "./program/script.js";
-import { changedContents, changesCommand } from "./tree/history.js";
-import { type LfsContents, lfsContentsIn, linkMode, type TreeEntry, treeEntries } from "./tree/listing.js";
-import { isReadFromIndex, Sparse } from "./tree/sparse.js";
-import { submodulesIn, submoduleUrl } from "./tree/submodules.js";
+
+import {
+  changedContents,
+  changesCommand,
+  isReadFromIndex,
+  type LfsContents,
+  lfsContentsIn,
+  linkMode,
+  Sparse,
+  submodulesIn,
+  submoduleUrl,
+  type TreeEntry,
+  treeEntries,
+} from "./tree.js";
 
 /** Submodules of one source, at any depth. */
 const maxSubmodules = 200;

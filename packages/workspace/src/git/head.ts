@@ -1,7 +1,7 @@
 import { type GitSource, gitRefSchema } from "@ambit/core/contract";
-import { sourceFailed } from "../sources/source-error.js";
+import { sourceFailed } from "../sources/source.js";
 import { fixOf, gitFailureOf, lastWords } from "./failure.js";
-import { Git, type GitOptions } from "./program/git.js";
+import { Git, type GitOptions } from "./git.js";
 
 /**
  * The commit that a source has now. It asks the host in any case, so that only those who may read the repository learn it.

@@ -2,15 +2,14 @@ import { messageOf, OutputsFailed } from "@ambit/core";
 import type { GitSource, OmissionReason } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import { type Collected, collect } from "../outputs/collect.js";
-import type { LeftOut, SourceEntry } from "../sources/entry.js";
-import type { PreparedSource } from "../sources/prepared.js";
-import { sourceFailed } from "../sources/source-error.js";
-import { Spool } from "../spool/spool.js";
+import { type LeftOut, type PreparedSource, type SourceEntry, sourceFailed } from "../sources/source.js";
+
+import { Spool } from "../spool.js";
 import { type CheckedOut, checkOut, type Left } from "./checkout.js";
 import { fixOf } from "./failure.js";
 import { type Repository, RepositoryIncomplete, repositoryEntries, takeRepository } from "./repository.js";
 
-export interface PrepareGitOptions {
+interface PrepareGitOptions {
   /** Of the source in the request. */
   readonly index: number;
   readonly source: GitSource;

@@ -1,12 +1,125 @@
+import { createHash } from "node:crypto";
 import type { Pushed, PushOptions } from "../outputs/pushing.js";
 import type { PatchedFile } from "../patch/git-patch.js";
-import { type Content, commitOf, contentsOf, sent } from "./commit.js";
-import { lastWords } from "./failure.js";
+import type { Spool } from "../spool.js";
+import { failed, lastWords, moved, requireSuccess } from "./failure.js";
+import { Git, type GitCommand, type GitRun, idsCommand, idsIn, type TakeLast } from "./git.js";
 import { isLfsPointer, lfsPointer, lfsSettings, maxPointerBytes } from "./lfs.js";
-import { idsCommand, idsIn } from "./program/ids.js";
-import type { GitCommand } from "./program/script.js";
-import { failed } from "./push-failure.js";
-import { commitIdOf, PushedRepository } from "./pushed-repository.js";
+
+/** A file as git is to have it. */
+export interface Content {
+  readonly path: string;
+  /** Undefined for one that is deleted. */
+  readonly after: PatchedFile["after"];
+  /** In place of its content, which git LFS has. */
+  readonly pointer?: string;
+  readonly bytes: () => AsyncIterable<Uint8Array>;
+}
+
+function contentsOf(changes: readonly PatchedFile[], spool: Spool): readonly Content[] {
+  return changes.map(({ path, after }) => ({
+    path,
+    after,
+    bytes: async function* () {
+      if (after !== undefined) yield* spool.read(after);
+    },
+  }));
+}
+
+/** A commit as `git fast-import` reads it. */
+export async function* sent(
+  ref: string,
+  contents: readonly Content[],
+  options: PushOptions,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const text = Buffer.from(options.output.message);
+  yield Buffer.from(`commit ${ref}\n${peopleOf(options)}data ${text.length}\n`);
+  yield text;
+  yield Buffer.from(`\nfrom ${options.base}\n`);
+  // A file may become a folder: what is gone goes first.
+  for (const { path, after } of contents) if (after === undefined) yield Buffer.from(`D ${quoted(path)}\n`);
+  for (const { path, after, pointer, bytes } of contents) {
+    if (after === undefined) continue;
+    const mode = after.executable ? "100755" : "100644";
+    const size = pointer === undefined ? after.size : Buffer.byteLength(pointer);
+    yield Buffer.from(`M ${mode} inline ${quoted(path)}\ndata ${size}\n`);
+    if (pointer === undefined) yield* bytes();
+    else yield Buffer.from(pointer);
+    yield Buffer.from("\n");
+  }
+  yield Buffer.from("done\n");
+}
+
+/** The object of a signed commit (gitformat-signature). */
+export function commitOf(tree: string, options: PushOptions): Buffer {
+  const { base, output, sign } = options;
+  const head = `tree ${tree}\nparent ${base}\n${peopleOf(options)}`;
+  const body = `\n${output.message}`;
+  if (sign === undefined) return Buffer.from(head + body);
+  const signature = sign(Buffer.from(head + body)).trimEnd();
+  return Buffer.from(`${head}gpgsig ${signature.replaceAll("\n", "\n ")}\n${body}`);
+}
+
+function peopleOf({ output: { author }, at }: PushOptions): string {
+  const person = `${author.name} <${author.email}> ${Math.floor(at / 1_000)} +0000`;
+  return `author ${person}\ncommitter ${person}\n`;
+}
+
+/** Control characters and backslashes never come here. */
+const quoted = (path: string) => `"${path.replaceAll('"', '\\"')}"`;
+
+/** The repository where a commit is made. The base is fetched by the process of the first commands that are run in it. */
+class PushedRepository {
+  readonly branch: string;
+  readonly #git: Git;
+  readonly #base: string;
+  readonly #heads: GitCommand;
+  #opening: readonly GitCommand[];
+  #found: string | undefined;
+
+  constructor({ output, url, base, sandbox, signal, maxFileBytes }: PushOptions) {
+    const isPlain = new URL(url).protocol === "http:";
+    this.#git = new Git({ sandbox, signal, maxFileBytes, isPlain }, "pushed");
+    this.#base = base;
+    this.branch = `refs/heads/${output.branch}`;
+    this.#heads = { args: ["ls-remote", "origin", this.branch], reachesHost: true };
+    const fetching = ["fetch", "--quiet", "--no-tags", "--depth=1", "--refmap="];
+    this.#opening = [
+      { args: ["init", "--quiet", "--template="] },
+      { args: ["config", "remote.origin.url", url] },
+      ...(output.push === "branch" ? [this.#heads] : []),
+      { args: [...fetching, "origin", `+${base}:refs/ambit/base`], reachesHost: true },
+    ];
+  }
+
+  /** The commit that the host's branch has; undefined for a new branch. */
+  get found(): string | undefined {
+    return this.#found;
+  }
+
+  /**
+   * Runs commands in one process.
+   * @param take as for `Git.run`
+   * @throws OutputsFailed where one fails, or the branch is neither new nor the base; the signal's reason
+   */
+  async run(commands: readonly GitCommand[], take?: TakeLast): Promise<GitRun> {
+    const opening = this.#opening;
+    this.#opening = [];
+    const ended = await this.#git.run([...opening, ...commands], take);
+    const head = ended.outputs.get(this.#heads)?.toString();
+    if (head !== undefined) this.#found = /^([0-9a-f]{40,64})\t/.exec(head)?.[1];
+    // Before what failed because of it.
+    if (this.#found !== undefined && this.#found !== this.#base) throw moved(`it is at ${this.#found}`);
+    requireSuccess(ended);
+    return ended;
+  }
+}
+
+/** The id that git gives to a commit's object. Pure. @param format an id of the same repository */
+function commitIdOf(object: Buffer, format: string): string {
+  const hash = createHash(format.length === 40 ? "sha1" : "sha256");
+  return hash.update(`commit ${object.length}\0`).update(object).digest("hex");
+}
 
 /** Contents that one command of git LFS uploads. */
 const lfsBatch = 200;

@@ -1,11 +1,11 @@
 import type { GitSource } from "@ambit/core/contract";
 import { type CollectedFile, collect } from "../outputs/collect.js";
-import type { SourceEntry } from "../sources/entry.js";
-import type { Spool } from "../spool/spool.js";
+import type { SourceEntry } from "../sources/source.js";
+import type { Spool } from "../spool.js";
 import type { CheckedOut } from "./checkout.js";
 import { settingsOf } from "./config.js";
+import type { Git } from "./git.js";
 import { lfsPath } from "./lfs.js";
-import type { Git } from "./program/git.js";
 
 /** What git wrote of what it fetched, and what isn't a setting. */
 const taken = ["objects/pack/*.pack", "objects/pack/*.idx", "shallow", "index"];
@@ -22,7 +22,7 @@ export class RepositoryIncomplete extends Error {
 }
 
 /** What is in the workspace: git inside must not take the rest for deleted. */
-export interface Came {
+interface Came {
   readonly files: readonly CollectedFile[];
   /** Paths of submodules. */
   readonly submodules: readonly string[];

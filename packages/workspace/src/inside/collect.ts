@@ -1,12 +1,10 @@
 import { closeSync, lstatSync, readlinkSync, type Stats } from "node:fs";
-import { answer } from "./answers.js";
-import { digestOf, sendContent } from "./content.js";
+import { answer, digestOf, sendContent } from "./answers.js";
 import { closeFolder, type Folder, inFolder, isSame, namesIn, openFile, openFolder } from "./folder.js";
 import { isGitFolder } from "./git-folder.js";
 import { type Globs, globsOf } from "./globs.js";
 import { type IgnoreRules, isIgnored, rulesIn } from "./ignored.js";
-import { stateOf } from "./state.js";
-import type { Wish, WishAnswer } from "./wish.js";
+import { stateOf, type Wish, type WishAnswer } from "./wish.js";
 
 /** Folders within each other; each holds a descriptor while it is looked at. */
 const maxDepth = 100;
@@ -239,4 +237,10 @@ function targetOf(folder: Folder, name: Buffer): string {
   } catch {
     return "";
   }
+}
+
+/** Called by what loads this program: see `programs.ts`. @param input the wish, as JSON. */
+export function main(input: string): void {
+  const wish: Wish = JSON.parse(input);
+  new Collection(wish).run();
 }

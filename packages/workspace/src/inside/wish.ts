@@ -38,3 +38,8 @@ export type WishAnswer =
   /** There are more than `maxEntries` files and folders. */
   | { readonly type: "too_many_entries" }
   | { readonly type: "done" };
+
+/** The state of a regular file, as `Wish.known` has it. */
+export function stateOf(digest: string, executable: boolean): string {
+  return executable ? `x:${digest}` : digest;
+}

@@ -1,12 +1,40 @@
 import { messageOf, OutputsFailed } from "@ambit/core";
-import type { OmissionReason } from "@ambit/core/contract";
+import { type OmissionReason, workspaceFileSchema } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
+import { z } from "zod";
+import { ByteReader } from "../byte-reader.js";
+import { isGitFolder } from "../inside/git-folder.js";
 import type { Wish } from "../inside/wish.js";
-import { commandOf, stdinOf } from "../program/inside-program.js";
-import { endOf, feed } from "../program/streams.js";
-import type { Spool, Spooled } from "../spool/spool.js";
-import { answerSchema, type CheckedAnswer, maxLineBytes } from "./answers.js";
-import { ByteReader } from "./byte-reader.js";
+import { commandOf, endOf, feed, stdinOf } from "../programs.js";
+import type { Spool, Spooled } from "../spool.js";
+
+/** Bytes of one line. */
+export const maxLineBytes = 65_536;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+const printableSchema = workspaceFileSchema.regex(/^[^\u0000-\u001f\u007f]*$/);
+const pathSchema = printableSchema.refine((path) => !path.split("/").some(isGitFolder));
+
+/** As the program inside sends them; checked, since the sandbox's processes may have changed them. */
+export const answerSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("file"),
+    path: pathSchema,
+    executable: z.boolean(),
+    included: z.boolean(),
+  }),
+  z.strictObject({ type: z.literal("end"), whole: z.boolean() }),
+  z.strictObject({ type: z.literal("deleted"), path: pathSchema }),
+  z.strictObject({
+    type: z.literal("omitted"),
+    path: z.string().max(8_192),
+    reason: z.enum(["link", "hard_link", "special", "name", "unreadable", "too_large", "too_many"]),
+    state: z.string().max(8_192),
+  }),
+  z.strictObject({ type: z.literal("too_many_entries") }),
+  z.strictObject({ type: z.literal("done") }),
+]);
+type CheckedAnswer = z.infer<typeof answerSchema>;
 
 export interface CollectedFile extends Spooled {
   readonly path: string;

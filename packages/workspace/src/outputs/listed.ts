@@ -1,7 +1,7 @@
 import { OutputsFailed } from "@ambit/core";
 import type { OutputChange, OutputFile, OutputsReceipt } from "@ambit/core/contract";
 import type { PatchedFile, PatchSide } from "../patch/git-patch.js";
-import type { Spool } from "../spool/spool.js";
+import type { Spool } from "../spool.js";
 import type { Collected, CollectedFile, Omission } from "./collect.js";
 
 /** Omitted paths that the receipt names. */

@@ -1,7 +1,7 @@
 import type { GitReceipt, OutputsRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { PatchedFile } from "../patch/git-patch.js";
-import type { Spool } from "../spool/spool.js";
+import type { Spool } from "../spool.js";
 
 export type Pushed = GitReceipt;
 

@@ -1,15 +1,15 @@
 import { messageOf } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
 import type { Blobs } from "../blobs/blobs.js";
-import { ownsSnapshots } from "../snapshots/manifest.js";
 import type { Snapshots } from "../snapshots/snapshots.js";
+import { ownsSnapshots } from "../snapshots/stored.js";
 
 /** Milliseconds between two clean-ups. */
 const everyMs = 60_000;
 /** Owners that are asked about at a time. */
 const batch = 100;
 
-export interface RetentionOptions {
+interface RetentionOptions {
   readonly blobs: () => Promise<Blobs>;
   /**
    * Milliseconds that runs are kept at most. Younger files stay: another server, with another store, may share the place.

@@ -3,16 +3,16 @@ import { isAmbitError, messageOf, OutputsFailed } from "@ambit/core";
 import type { GitSource, OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { Blobs } from "../blobs/blobs.js";
-import { stateOf } from "../inside/state.js";
+import { stateOf } from "../inside/wish.js";
 import { gitPatch, type PatchedFile } from "../patch/git-patch.js";
 import type { WorkspaceSettings } from "../settings.js";
-import { Spool } from "../spool/spool.js";
+import { Spool } from "../spool.js";
 import { type Collected, collect } from "./collect.js";
 import { type Base, byPath, changeOf, fileOf, listed } from "./listed.js";
 import { blobNames, type OutputsManifest } from "./manifest.js";
 import type { OpenPullRequest, Push, Pushed, Sign } from "./pushing.js";
 
-export interface OutputsOptions {
+interface OutputsOptions {
   /** Of the blobs: the run's key. */
   readonly owner: string;
   readonly outputs: OutputsRequest;

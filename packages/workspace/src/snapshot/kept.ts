@@ -2,10 +2,72 @@ import { createHash, randomBytes } from "node:crypto";
 import { chmod, type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf, messageOf, SnapshotFailed } from "@ambit/core";
-import { evicted, type KeptEntry } from "./eviction.js";
-import { archiveIn, factsOf, type KeptFacts, trailerOf } from "./kept-file.js";
+import { sourceReceiptSchema } from "@ambit/core/contract";
+import { z } from "zod";
 
-export interface KeptLimits {
+const count = z.int().nonnegative();
+const factsSchema = z.strictObject({
+  /** As `SnapshotFacts`. */
+  sha256: z.string(),
+  bytes: count,
+  entries: count,
+  skipped: count,
+  /** Milliseconds since 1970. */
+  builtAt: z.number(),
+  /** What its workspace began with. */
+  sources: z.array(sourceReceiptSchema),
+});
+/** What is known of a kept snapshot. */
+export type KeptFacts = z.infer<typeof factsSchema>;
+
+/** At a file's end: bytes of the facts before it, in decimal. */
+const lengthDigits = 12;
+/** Sources can have thousands of omitted paths. */
+const maxFactsBytes = 16 * 1_048_576;
+const chunkBytes = 1_048_576;
+
+/** What comes after the archive in a file: one file, so that it appears and goes as a whole. */
+function trailerOf(facts: KeptFacts): Buffer {
+  const text = Buffer.from(JSON.stringify(facts));
+  return Buffer.concat([text, Buffer.from(String(text.length).padStart(lengthDigits))]);
+}
+
+/** Undefined for a file that is no whole snapshot. */
+export async function factsOf(handle: FileHandle): Promise<KeptFacts | undefined> {
+  const { size } = await handle.stat();
+  if (size < lengthDigits) return undefined;
+  const length = Number(await text(handle, size - lengthDigits, lengthDigits));
+  const at = size - lengthDigits - length;
+  if (!Number.isSafeInteger(length) || length <= 0 || length > maxFactsBytes || at < 0) return undefined;
+  const facts = factsSchema.safeParse(jsonOf(await text(handle, at, length)));
+  return facts.success && facts.data.bytes === at ? facts.data : undefined;
+}
+
+/** The archive of an open file, once. */
+async function* archiveIn(handle: FileHandle, bytes: number): AsyncGenerator<Buffer, void, undefined> {
+  for (let at = 0; at < bytes; ) {
+    const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, bytes - at));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, at);
+    if (bytesRead === 0) throw new Error("a kept snapshot is shorter than it was");
+    at += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+async function text(handle: FileHandle, at: number, length: number): Promise<string> {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, at);
+  return buffer.toString("utf8", 0, bytesRead);
+}
+
+function jsonOf(read: string): unknown {
+  try {
+    return JSON.parse(read);
+  } catch {
+    return undefined;
+  }
+}
+
+interface KeptLimits {
   /** Snapshots of all projects. */
   readonly maxSnapshots: number;
   /** Of all projects. */
@@ -17,7 +79,7 @@ export interface KeptLimits {
 }
 
 /** A snapshot whose file is open: it can be read even if it is removed meanwhile. */
-export interface OpenSnapshot {
+interface OpenSnapshot {
   readonly facts: KeptFacts;
   /** For one reader. */
   readonly archive: AsyncIterable<Uint8Array>;
@@ -121,7 +183,7 @@ export class KeptSnapshots {
 }
 
 /** A snapshot on its way: nobody else sees it before it is kept. */
-export class SnapshotDraft {
+class SnapshotDraft {
   #isKept = false;
 
   constructor(
@@ -186,4 +248,57 @@ function failed(what: "read" | "written", error: unknown): SnapshotFailed {
     `A prepared environment couldn't be ${what} (${codeOf(error) ?? "unknown error"}): check the server's data folder and its disk.`,
     { cause },
   );
+}
+
+/** A kept snapshot, as its file says. */
+interface KeptEntry {
+  readonly path: string;
+  readonly project: string;
+  readonly bytes: number;
+  /** Milliseconds since 1970. */
+  readonly usedAt: number;
+}
+
+interface EvictionLimits {
+  readonly maxSnapshots: number;
+  readonly maxBytes: number;
+  /** Milliseconds since 1970: what wasn't used since goes. */
+  readonly before: number;
+}
+
+/**
+ * Those that must go: what wasn't used for too long, and while there is too much, the least recently used of the project that
+ * has most, so that no project takes the others' room. Pure.
+ * @param newest stays, by its path.
+ */
+export function evicted(
+  all: readonly KeptEntry[],
+  newest: string,
+  { maxSnapshots, maxBytes, before }: EvictionLimits,
+): readonly KeptEntry[] {
+  const gone: KeptEntry[] = [];
+  const projects = new Map<string, { bytes: number; readonly entries: KeptEntry[] }>();
+  let left = { bytes: 0, count: 0 };
+  for (const entry of [...all].sort((one, other) => one.usedAt - other.usedAt)) {
+    if (entry.path !== newest && entry.usedAt < before) {
+      gone.push(entry);
+      continue;
+    }
+    const project = projects.get(entry.project) ?? { bytes: 0, entries: [] };
+    projects.set(entry.project, project);
+    project.bytes += entry.bytes;
+    if (entry.path !== newest) project.entries.push(entry);
+    left = { bytes: left.bytes + entry.bytes, count: left.count + 1 };
+  }
+  while (left.count > maxSnapshots || left.bytes > maxBytes) {
+    const [largest] = [...projects.values()]
+      .filter(({ entries }) => entries.length > 0)
+      .sort((one, other) => other.bytes - one.bytes);
+    const victim = largest?.entries.shift();
+    if (largest === undefined || victim === undefined) break;
+    largest.bytes -= victim.bytes;
+    left = { bytes: left.bytes - victim.bytes, count: left.count - 1 };
+    gone.push(victim);
+  }
+  return gone;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { SnapshotFailed } from "@ambit/core";
 import type { Blobs } from "../blobs/blobs.js";
-import { idIn } from "./manifest.js";
+import { idIn } from "./stored.js";
 
 /** A snapshot that was begun so long ago and isn't done is its replica's, which has ended. */
 const abandonedMs = 3_600_000;

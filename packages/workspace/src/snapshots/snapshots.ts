@@ -10,23 +10,28 @@ import {
   type SnapshotLimits,
   type SnapshotPart,
   unpackSnapshot,
-} from "../snapshot/index.js";
-import { Spool } from "../spool/spool.js";
-import { contentOf, infoOf, isSnapshotId, noSnapshot, one, remove } from "./entries.js";
-import { readExported } from "./exported.js";
+} from "../snapshot/archive.js";
+import { Spool } from "../spool.js";
+import { SnapshotPlaces } from "./places.js";
 import {
   blobNames,
+  contentOf,
   type ExportHeader,
   idIn,
+  infoOf,
+  isSnapshotId,
   manifestSchema,
+  noSnapshot,
+  one,
   ownsSnapshots,
+  readExported,
+  remove,
   type SnapshotKind,
   snapshotsOwner,
   stateSchema,
-} from "./manifest.js";
-import { SnapshotPlaces } from "./places.js";
+} from "./stored.js";
 
-export interface SnapshotsOptions {
+interface SnapshotsOptions {
   readonly kind: SnapshotKind;
   /** Undefined where no plugin keeps files. */
   readonly blobs: (() => Promise<Blobs>) | undefined;

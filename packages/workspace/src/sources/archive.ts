@@ -1,8 +1,8 @@
-import type { ArchiveBytes } from "./archive-bytes.js";
-import type { LeftOut, SourceEntry } from "./entry.js";
+import type { ArchiveBytes } from "./archive-reading.js";
+import type { LeftOut, SourceEntry } from "./source.js";
 import type { TarFormat } from "./tar.js";
 
-export type ArchiveFormat = TarFormat | "zip";
+type ArchiveFormat = TarFormat | "zip";
 
 /**
  * The files of an archive, one after the other. What is decompressed is never more than was asked for: a small archive can

@@ -2,13 +2,8 @@ import { createHash } from "node:crypto";
 import type { SourceFailed } from "@ambit/core";
 import type { Source, SourceReceipt } from "@ambit/core/contract";
 import type { FileEntry, Sandbox } from "@ambit/core/plugin";
-import type { LeftOut, SourceEntry } from "./entry.js";
-import { ArchiveDamaged } from "./format-reading.js";
-import { placeOf } from "./place.js";
-import type { PreparedSource } from "./prepared.js";
-import { sourceFailed } from "./source-error.js";
-import { TarHeaderTooLong } from "./tar-headers.js";
-import { ArchiveTooLarge } from "./too-large.js";
+import { ArchiveDamaged, ArchiveTooLarge, TarHeaderTooLong } from "./archive-reading.js";
+import { type LeftOut, type PreparedSource, placeOf, type SourceEntry, sourceFailed } from "./source.js";
 
 /** Bytes and files that are written at a time. */
 const batch = { bytes: 4 * 1024 * 1024, files: 200 } as const;
@@ -23,7 +18,7 @@ export type Prepare = (
 ) => Promise<PreparedSource>;
 
 /** Limits of one request's sources. */
-export interface SourceLimits {
+interface SourceLimits {
   readonly maxFiles: number;
   readonly maxBytes: number;
 }

@@ -1,10 +1,8 @@
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, RandomAccessReader } from "yauzl";
-import type { ArchiveBytes } from "./archive-bytes.js";
-import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./entry.js";
-import { FormatReading } from "./format-reading.js";
-import { ArchiveTooLarge } from "./too-large.js";
+import { type ArchiveBytes, ArchiveTooLarge, FormatReading } from "./archive-reading.js";
+import { type LeftOut, maxNameLength, pathOf, type SourceEntry } from "./source.js";
 
 /** Where a system with modes made the archive (APPNOTE 4.4.2). */
 const unix = 3;

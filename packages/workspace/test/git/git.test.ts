@@ -1,8 +1,8 @@
 import { runRequestSchema, sourceSchema } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import { gitFailureOf, lastWords } from "../../src/git/failure.js";
-import { lfsContentsIn, treeEntries } from "../../src/git/tree/listing.js";
-import { submodulesIn, submoduleUrl } from "../../src/git/tree/submodules.js";
+import { lfsContentsIn, submodulesIn, submoduleUrl, treeEntries } from "../../src/git/tree.js";
+
 import { Workspaces, workspaceSettingsSchema } from "../../src/index.js";
 
 const id = "a".repeat(40);

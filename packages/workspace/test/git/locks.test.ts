@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { removeGitLocks } from "../../src/git/locks.js";
+import { removeGitLocks } from "../../src/git/in-workspace.js";
 import { hostSandbox } from "../host-sandbox.js";
 
 it("removes what a killed command of git locked, in every repository of a workspace, and nothing else", async (context) => {

@@ -1,7 +1,6 @@
 import { describe, expect, it, test } from "vitest";
 import { settingsOf } from "../../src/git/config.js";
-import { changedContents } from "../../src/git/tree/history.js";
-import { isReadFromIndex, Sparse } from "../../src/git/tree/sparse.js";
+import { changedContents, isReadFromIndex, Sparse } from "../../src/git/tree.js";
 
 describe("what is wanted of a repository", () => {
   const { has, paths } = ((sparse: Sparse) => ({

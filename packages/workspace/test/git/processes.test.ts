@@ -5,7 +5,7 @@ import type { Command, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { prepareGit } from "../../src/git/prepare.js";
 import { pushChanges } from "../../src/git/push.js";
-import { Spool } from "../../src/spool/spool.js";
+import { Spool } from "../../src/spool.js";
 import { hostSandbox } from "../host-sandbox.js";
 import { newFolder, served } from "./served.js";
 

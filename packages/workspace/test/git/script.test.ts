@@ -6,9 +6,8 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Git } from "../../src/git/program/git.js";
-import { Outputs, TooMuchOutput } from "../../src/git/program/outputs.js";
-import { argvOf, type GitCommand } from "../../src/git/program/script.js";
+import { argvOf, Git, type GitCommand, Outputs, TooMuchOutput } from "../../src/git/git.js";
+
 import { hostSandbox } from "../host-sandbox.js";
 
 const init: GitCommand = { args: ["init", "--quiet", "--template="] };

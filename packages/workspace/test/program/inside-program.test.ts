@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { stdinOf } from "../../src/program/inside-program.js";
+import { stdinOf } from "../../src/programs.js";
 
 const known = Array.from({ length: 50_000 }, (_, at) => [`${"folder/".repeat(20)}${at}`, `state ${at} 😀`]);
 

@@ -13,36 +13,23 @@ import { writeReadable } from "../folders/data-folder.js";
 import { type Namespaces, ownNamespaces } from "./evidence.js";
 import { coveredOfProc, type Etc, makeEtc, makeTrustStore, systemEntries } from "./files/system.js";
 import type { ShownPath, SystemEntry } from "./launch/arguments.js";
-import type { Relay } from "./launch/gate.js";
 import { inside } from "./launch/inside.js";
 
 const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/** Absolute paths of the host programs that confine. */
-export interface Programs {
-  readonly bubblewrap: string;
-  readonly relay: Relay;
-}
-
-export async function findPrograms(): Promise<Programs> {
+/** The absolute path of the host's bubblewrap. */
+async function findBubblewrap(): Promise<string> {
   const bubblewrap = await findProgram("bwrap");
-  if (bubblewrap === undefined) {
-    throw new SandboxFailed("bubblewrap isn't installed");
-  }
-  const perl = await findProgram("perl");
-  // It runs inside, where only programs in the system's folders exist.
-  const relay: Relay =
-    perl !== undefined && /^\/(usr|bin|sbin)\//.test(await realpath(perl))
-      ? { kind: "perl", program: perl }
-      : { kind: "node", program: await realpath(process.execPath) };
-  return { bubblewrap, relay };
+  if (bubblewrap === undefined) throw new SandboxFailed("bubblewrap isn't installed");
+  return bubblewrap;
 }
 
 /** The host programs that confine, as files: another version, or another file in its place, has another text. */
 export async function programIdentities(): Promise<readonly string[]> {
-  const names = ["bwrap", "perl"];
-  const identities = await Promise.all(names.map(async (name) => identityOf(await findProgram(name), name)));
-  return [...identities, await identityOf(process.execPath, "node")];
+  return await Promise.all([
+    identityOf(await findProgram("bwrap"), "bwrap"),
+    identityOf(process.execPath, "node"),
+  ]);
 }
 
 async function identityOf(path: string | undefined, name: string): Promise<string> {
@@ -137,8 +124,9 @@ async function makeFirstProgram(folder: string): Promise<string> {
 
 /** What all jails of one runner share. */
 export interface JailSetup {
-  readonly programs: Programs;
-  /** What it is, and which known hole it has. */
+  /** The absolute path of the host's bubblewrap. */
+  readonly bubblewrapProgram: string;
+  /** The version of bubblewrap, and the known hole that it has. */
   readonly bubblewrap: Evidence;
   readonly system: readonly SystemEntry[];
   readonly coveredProc: readonly string[];
@@ -152,7 +140,7 @@ export interface JailSetup {
   readonly shell: string;
   /** Programs that are shown inside. */
   readonly nodeProxy: string;
-  readonly relays: Readonly<Record<Relay["kind"], string>>;
+  readonly relay: string;
   readonly namespaces: Namespaces;
   /** An open descriptor of `/dev/null`. */
   readonly devNull: number;
@@ -187,8 +175,8 @@ export async function makeJailSetup(
   trustedAuthorities: LocalConfig["trustedAuthorities"] = [],
 ): Promise<JailSetup> {
   const architecture = checkHost();
-  const [programs, system, coveredProc] = await Promise.all([
-    findPrograms(),
+  const [bubblewrapProgram, system, coveredProc] = await Promise.all([
+    findBubblewrap(),
     systemEntries(),
     coveredOfProc(),
   ]);
@@ -196,8 +184,8 @@ export async function makeJailSetup(
   const seccompFile = join(folder, "seccomp.bpf");
   await writeReadable(seccompFile, compileSeccompFilter(architecture));
   return {
-    programs,
-    bubblewrap: await inspectBubblewrap(programs.bubblewrap, folder),
+    bubblewrapProgram,
+    bubblewrap: await inspectBubblewrap(bubblewrapProgram, folder),
     system,
     coveredProc,
     etc: await makeEtc(folder, await realpath(process.execPath)),
@@ -205,21 +193,17 @@ export async function makeJailSetup(
     trustStore: added.length === 0 ? [] : await makeTrustStore(folder, added),
     seccompFile,
     shell: await makeFirstProgram(folder),
-    nodeProxy: await copyInside(folder, nodePreload),
-    relays: {
-      perl: await copyInside(folder, new URL("relay.pl", programsInside)),
-      node: await copyInside(folder, new URL("relay.cjs", programsInside)),
-    },
+    nodeProxy: await copyInside(folder, nodePreload, 0o644),
+    relay: await copyInside(folder, new URL(`../../native/relay-${architecture}`, import.meta.url), 0o755),
     namespaces: ownNamespaces(),
     devNull: openSync("/dev/null", "r+"),
   };
 }
 
-const programsInside = new URL("../../inside/", import.meta.url);
-
-async function copyInside(folder: string, program: URL): Promise<string> {
+/** A copy of a program for jails: Ambit's own installation may lie where a session's user can't reach. */
+async function copyInside(folder: string, program: URL, mode: number): Promise<string> {
   const copy = join(folder, basename(program.pathname));
-  // Ambit's own installation may lie where a session's user can't reach.
   await writeReadable(copy, await readFile(program));
+  await chmod(copy, mode);
   return copy;
 }

@@ -290,16 +290,14 @@ async function spawnWith(
       },
     );
     const makers = commandLines.flatMap((_line, index) => {
-      const program = index === 0 ? jailSetup.programs.bubblewrap : inside.bubblewrap;
+      const program = index === 0 ? jailSetup.bubblewrapProgram : inside.bubblewrap;
       return [program, "--args", String(argumentsDescriptor(index, descriptors.length)), "--"];
     });
     const wayOut: WayOut | undefined =
       session.network === "own"
         ? {
-            relay: jailSetup.programs.relay,
             forwards: loopbackForwards(spec.boundary.network),
             isInbound: inbound !== undefined,
-            variables: Object.keys(jail.environment),
           }
         : undefined;
     const [program, ...args] = command.argv;
@@ -379,7 +377,7 @@ function sharedParts(
   const trustStore = credentials?.shown ?? jailSetup.trustStore;
   return {
     shell: jailSetup.shell,
-    bubblewrap: jailSetup.programs.bubblewrap,
+    bubblewrap: jailSetup.bubblewrapProgram,
     system: jailSetup.system,
     etc: {
       folder: jailSetup.etc.folder,
@@ -405,7 +403,7 @@ function sharedParts(
             ...(inbound === undefined ? [] : [{ source: inbound.path, path: inside.inbound, socket: true }]),
             { source: jailSetup.nodeProxy, path: inside.nodeProxy, socket: false },
             {
-              source: jailSetup.relays[jailSetup.programs.relay.kind],
+              source: jailSetup.relay,
               path: inside.relayProgram,
               socket: false,
             },

@@ -45,7 +45,7 @@ testAsRoot("every process is in the groups, including the launcher, and close re
     const names = await Promise.all(members.map((pid) => readFile(`/proc/${pid}/comm`, "latin1")));
     return names.map((name) => name.trim()).sort();
   };
-  await expect.poll(programs).toEqual(["bwrap", "perl", "sh", "sleep"]);
+  await expect.poll(programs).toEqual(["bwrap", "relay", "sh", "sleep"]);
   await sandbox.close();
   await started.exit;
   expect(sandbox.groupPaths.filter((path) => existsSync(path))).toEqual([]);
@@ -59,7 +59,7 @@ testAsRoot("a program gets no descriptor of its groups", async () => {
 });
 
 test("a limit that can't be applied, or lets no jail start, leaves no group", async () => {
-  const boundary = { ...closed, ...(isRoot ? { resources: { memoryMb: 1 } } : limits) };
+  const boundary = { ...closed, ...(isRoot ? { resources: { processes: 1 } } : limits) };
   const backend = await confinedBackend();
   const opened = async () => {
     const sandbox = await backend.open(specOf({ boundary }), scope);

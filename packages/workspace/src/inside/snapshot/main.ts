@@ -2,7 +2,7 @@ import { SnapshotError, type SnapshotReport, type SnapshotWish } from "./format.
 import { Packing } from "./pack.js";
 import { Unpacking } from "./unpack.js";
 
-/** Called by what loads this program: see `program/inside-program.ts`. @param input the wish, as JSON. */
+/** Called by what loads this program: see `programs.ts`. @param input the wish, as JSON. */
 export function main(input: string): void {
   const wish: SnapshotWish = JSON.parse(input);
   const job = wish.action === "pack" ? new Packing(wish) : new Unpacking(wish);

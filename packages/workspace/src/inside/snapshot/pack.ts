@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
 import { closeFolder, type Folder, inFolder, isSame, namesIn, openFile, openFolder } from "../folder.js";
 import { type ArchiveLine, maxDepth, type RootName, SnapshotError, type SnapshotWish } from "./format.js";
-import { Output } from "./output.js";
+import { Output } from "./streams.js";
 
 const chunkBytes = 262_144;
 

@@ -13,18 +13,19 @@ import {
   writeSync,
 } from "node:fs";
 import { closeFolder, type Folder, inFolder, openFolder } from "../folder.js";
-import { lineOf } from "./checked-line.js";
 import {
   type ArchiveLine,
   bytesOf,
   chunkSizeIn,
+  lineOf,
   maxDepth,
   type RootName,
   requireName,
   SnapshotError,
   type SnapshotWish,
 } from "./format.js";
-import { Input } from "./input.js";
+
+import { Input } from "./streams.js";
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, COPYFILE_EXCL } = constants;
 

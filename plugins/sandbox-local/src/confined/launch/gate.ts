@@ -4,20 +4,11 @@ import { inside } from "./inside.js";
 /** The descriptor that connects the runner with a jail's first program; closed before the payload starts. */
 export const gateDescriptor = 3;
 
-/** The program that runs one of the relays in `inside`. */
-export interface Relay {
-  readonly kind: "perl" | "node";
-  readonly program: string;
-}
-
-/** A jail's own way out: its relay, and what it would inherit. */
+/** A jail's own way out, by its relay: `native/relay.c`. */
 export interface WayOut {
-  readonly relay: Relay;
   readonly forwards: readonly LoopbackForward[];
   /** Whether it also lets the runner's connections in. */
   readonly isInbound: boolean;
-  /** Names of the payload's variables: a shell's names only, as `jailEnvironment` has checked. */
-  readonly variables: readonly string[];
 }
 
 /**
@@ -50,23 +41,14 @@ export function gateScript(wayOut: WayOut | undefined): string {
   ].join("\n");
 }
 
-/** Bash gives them a value of its own, exports none of them, and ends if one is removed. */
-const readOnly = new Set(["BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"]);
-
 /**
- * In a shell of its own: the payload gets no child that it didn't start. Without the payload's variables, which must not
- * change how the relay behaves. It says `up` on descriptor 4 and closes that once all its ports listen.
+ * Starts the relay in a shell of its own, so that the payload gets no child that it didn't start. The relay is a static program
+ * that reads no variable. It says `up` on descriptor 4, and closes that, once all its ports listen.
  */
-function startRelay({ relay, forwards, isInbound, variables }: WayOut): string {
-  const removed = [...variables.filter((name) => !readOnly.has(name)), "PWD", "OLDPWD"];
+function startRelay({ forwards, isInbound }: WayOut): string {
   const targets = [...forwards.map(authority), ...(isInbound ? ["inbound"] : [])];
-  const command = [relay.program, inside.relayProgram, ...targets].join(" ");
-  const started = [
-    `unset -v ${removed.join(" ")}`,
-    "exec </dev/null 3>&-",
-    `${command} 4>&1 >/dev/null 2>&1 &`,
-  ];
-  return `[ "$(${started.join("; ")})" = up ] || { echo relay >&3; exit 126; }`;
+  const command = [inside.relayProgram, ...targets].join(" ");
+  return `[ "$(exec </dev/null 3>&-; ${command} 4>&1 >/dev/null 2>&1 &)" = up ] || { echo relay >&3; exit 126; }`;
 }
 
 function authority({ address, port }: LoopbackForward): string {

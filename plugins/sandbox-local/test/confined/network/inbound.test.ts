@@ -5,11 +5,6 @@ import { type AddressInfo, createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { configSchema } from "../../../src/config.js";
-import { makeJailSetup } from "../../../src/confined/jail-setup.js";
-import { ConfinedSandbox } from "../../../src/confined/sandbox.js";
-import { openSession } from "../../../src/confined/session.js";
-import { claimRunnerFolder } from "../../../src/folders/runner-folder.js";
 import {
   closed,
   confinedBackend,
@@ -131,28 +126,6 @@ describe("connections into a jail", () => {
     // Another jail's way in is another socket: the agent's isn't affected.
     expect(await exchange(sandbox, 4_000, "yes")).toBe("real yes");
     await started.kill();
-  });
-
-  test("work with the relay for hosts without Perl", async () => {
-    const folder = await temporaryFolder();
-    const { chmod } = await import("node:fs/promises");
-    await chmod(folder, 0o711);
-    const runner = await claimRunnerFolder(folder);
-    const setup = await makeJailSetup(runner.path);
-    const relay = { kind: "node", program: process.execPath } as const;
-    const session = await openSession({
-      spec: specOf({ boundary: { ...closed, inbound: [4_000] } }),
-      config: configSchema.parse({ dataFolder: folder }),
-      dataFolder: folder,
-      runner,
-      jailSetup: { ...setup, programs: { ...setup.programs, relay } },
-    });
-    const sandbox = new ConfinedSandbox(session);
-    onTestFinished(() => sandbox.close());
-    await startServer(sandbox, 4_000, "node");
-    const large = "x".repeat(300_000);
-    expect(await exchange(sandbox, 4_000, large)).toBe(`node ${large}`);
-    expect(await exchange(sandbox, 4_000, "again")).toBe("node again");
   });
 });
 

@@ -51,7 +51,7 @@ export async function makeMutant(name: string, patches: readonly Patch[], lookup
     "backend-kit": join(folder, "node_modules", "@ambit", "backend-kit"),
     egress: join(folder, "node_modules", "@ambit", "egress"),
   };
-  copyPackage(built.plugin, folders.plugin, ["dist", "inside"]);
+  copyPackage(built.plugin, folders.plugin, ["dist", "native"]);
   mkdirSync(dirname(folders.core), { recursive: true });
   // All of them use core.
   const isPatched = (name: Patch["of"]) => patches.some((patch) => patch.of === name || patch.of === "core");

@@ -1,9 +1,122 @@
 import { randomUUID } from "node:crypto";
-import type { Sandbox } from "@ambit/core/plugin";
-import { searchPathOf } from "../../program/inside-program.js";
-import { endOf, feed } from "../../program/streams.js";
-import { Outputs, TooMuchOutput } from "./outputs.js";
-import { argvOf, type GitCommand } from "./script.js";
+import { type Command, KeptPieces, type Sandbox } from "@ambit/core/plugin";
+import { endOf, feed, searchPathOf } from "../programs.js";
+
+/** What a command reads. */
+export type Input = AsyncIterable<Uint8Array> | Uint8Array | string;
+
+/** One command of git. */
+export interface GitCommand {
+  /** After the settings that every command has. */
+  readonly args: readonly string[];
+  /** One command of a script may read. Default: it reads nothing. */
+  readonly input?: Input;
+  /** Bytes that it may print. Default 65,536. */
+  readonly maxOutput?: number;
+  /** Whether it talks to the repository's host: a script without such a command gets no placeholder of a credential. */
+  readonly reachesHost?: true;
+}
+
+export interface ScriptOptions {
+  readonly settings: readonly string[];
+  readonly maxFileBytes: number;
+  /** Of the repository's files: it is made. */
+  readonly tree: string;
+  /** Between the outputs of two commands, on stdout and on stderr. */
+  readonly marker: string;
+}
+
+/**
+ * A script for any POSIX shell that runs commands of git in this order, up to the first one that fails, whose exit code is the
+ * script's. It has no text of an argument: it refers to arguments by number. Pure.
+ *
+ * @throws TypeError where two commands read: the first one may take what is meant for the second
+ */
+export function argvOf(
+  commands: readonly GitCommand[],
+  { settings, maxFileBytes, tree, marker }: ScriptOptions,
+): Command["argv"] {
+  if (commands.filter(({ input }) => input !== undefined).length > 1)
+    throw new TypeError("only one command of a script may read");
+  // The shell sets the one limit that git has no setting for: a server may send any amount.
+  const common = [String(Math.ceil(maxFileBytes / 512)), tree, marker];
+  const given = settings.flatMap((setting) => ["-c", setting]);
+  const all = [...common, ...given];
+  const lines = commands.map(({ args, input }, at) => {
+    const own = references(all.length, args.length);
+    all.push(...args);
+    const isLast = at === commands.length - 1;
+    const started = `${isLast ? "exec " : ""}git ${references(common.length, given.length)} ${own}`;
+    const line = input === undefined ? `${started} </dev/null` : started;
+    return isLast ? line : `${line} && printf %s "$3" && printf %s "$3" >&2`;
+  });
+  return ["/bin/sh", "-c", ['ulimit -f "$1" && mkdir -p "$2"', ...lines].join(" &&\n"), "sh", ...all];
+}
+
+/** @param before arguments that come first */
+function references(before: number, count: number): string {
+  return Array.from({ length: count }, (_, at) => `"\${${before + at + 1}}"`).join(" ");
+}
+
+/** Bytes that a command printed beyond what it may. */
+export class TooMuchOutput extends Error {}
+
+/** What commands print one after the other, with a marker between two of them. */
+export class Outputs {
+  readonly #source: AsyncIterator<Uint8Array>;
+  readonly #marker: Buffer;
+  #held: Buffer = Buffer.alloc(0);
+
+  /** @param marker secret: whoever can choose what the commands print must not know it */
+  constructor(stream: AsyncIterable<Uint8Array>, marker: string) {
+    this.#source = stream[Symbol.asyncIterator]();
+    this.#marker = Buffer.from(marker);
+  }
+
+  /** @returns what the next command prints, and whether another one was started after it @throws TooMuchOutput */
+  async next(maxBytes: number): Promise<{ readonly output: Buffer; readonly isFollowed: boolean }> {
+    const parts = new KeptPieces();
+    let bytes = 0;
+    const add = (part: Buffer) => {
+      bytes += part.length;
+      if (bytes > maxBytes) throw new TooMuchOutput();
+      parts.push(part);
+    };
+    for (;;) {
+      const end = this.#held.indexOf(this.#marker);
+      if (end !== -1) {
+        add(this.#held.subarray(0, end));
+        this.#held = this.#held.subarray(end + this.#marker.length);
+        return { output: parts.take(), isFollowed: true };
+      }
+      // The marker may have begun at the end.
+      const sure = Math.max(0, this.#held.length - this.#marker.length + 1);
+      add(this.#held.subarray(0, sure));
+      this.#held = this.#held.subarray(sure);
+      const { value, done } = await this.#source.next();
+      if (done === true) {
+        add(this.#held);
+        return { output: parts.take(), isFollowed: false };
+      }
+      this.#held = Buffer.concat([this.#held, value]);
+    }
+  }
+
+  /** What the last command prints, while it prints it. */
+  async *rest(): AsyncGenerator<Uint8Array, void, undefined> {
+    if (this.#held.length > 0) yield this.#held;
+    for (;;) {
+      const { value, done } = await this.#source.next();
+      if (done === true) return;
+      yield value;
+    }
+  }
+
+  /** Reads no more. */
+  async close(): Promise<void> {
+    await this.#source.return?.();
+  }
+}
 
 /**
  * Settings of every command: nothing that a repository carries is executed, and no other transport than HTTPS is used.
@@ -195,4 +308,22 @@ function byCommand(
     return output === undefined ? [] : [[command, output]];
   });
   return new Map(pairs);
+}
+
+/** A commit, and the tree of its files. */
+export interface CommitIds {
+  readonly commit: string;
+  readonly tree: string;
+}
+
+/** Asks for the ids of the commit that a reference has. */
+export function idsCommand(ref: string): GitCommand {
+  return { args: ["rev-parse", `${ref}^{commit}`, `${ref}^{tree}`] };
+}
+
+/** Undefined where git printed something else. Pure. */
+export function idsIn(output: Buffer | undefined): CommitIds | undefined {
+  const printed = output?.toString("latin1") ?? "";
+  const [, commit, tree] = /^([0-9a-f]{40}|[0-9a-f]{64})\n([0-9a-f]{40}|[0-9a-f]{64})\n$/.exec(printed) ?? [];
+  return commit === undefined || tree === undefined ? undefined : { commit, tree };
 }

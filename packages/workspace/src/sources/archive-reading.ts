@@ -1,5 +1,21 @@
 import type { Readable } from "node:stream";
 
+/** An archive, wherever it is kept. */
+export interface ArchiveBytes {
+  readonly size: number;
+  /** @param end the place after the last byte */
+  read(start: number, end: number): AsyncIterable<Uint8Array>;
+}
+
+export function inMemory(bytes: Buffer): ArchiveBytes {
+  return {
+    size: bytes.length,
+    read: async function* (start, end) {
+      yield bytes.subarray(start, end);
+    },
+  };
+}
+
 /** An archive isn't of its format. */
 export class ArchiveDamaged extends Error {}
 
@@ -38,3 +54,9 @@ export class FormatReading {
     return new ArchiveDamaged("The archive isn't of its format.", { cause: error });
   }
 }
+
+/** An archive has more than was asked for. */
+export class ArchiveTooLarge extends Error {}
+
+/** An archive says too much of a file beside its content. */
+export class TarHeaderTooLong extends Error {}

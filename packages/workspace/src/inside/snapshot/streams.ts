@@ -1,7 +1,7 @@
 import { readSync } from "node:fs";
+import { waitForOneMs, writeAll } from "../stdout.js";
 import { maxLineBytes, SnapshotError } from "./format.js";
 
-const wait = new Int32Array(new SharedArrayBuffer(4));
 const stdin = 0;
 
 /** Stdin, as lines and bytes. Not a `LineSplitter`: this program reads bytes between its lines, and waits for its input. */
@@ -55,7 +55,25 @@ function readSome(into: Buffer): number {
       const code = error instanceof Error && "code" in error ? error.code : undefined;
       if (code === "EOF") return 0;
       if (code !== "EAGAIN") throw error;
-      Atomics.wait(wait, 0, 0, 1);
+      waitForOneMs();
     }
+  }
+}
+
+/** Stdout, written in large pieces: a snapshot has thousands of small files. */
+export class Output {
+  readonly #buffer = Buffer.allocUnsafe(1_048_576);
+  #used = 0;
+
+  write(bytes: Buffer): undefined {
+    if (bytes.length > this.#buffer.length - this.#used) this.flush();
+    if (bytes.length > this.#buffer.length) return writeAll(bytes);
+    bytes.copy(this.#buffer, this.#used);
+    this.#used += bytes.length;
+  }
+
+  flush(): undefined {
+    writeAll(this.#buffer.subarray(0, this.#used));
+    this.#used = 0;
   }
 }

@@ -9,7 +9,7 @@ export class ByteReader {
     this.#source = stream[Symbol.asyncIterator]();
   }
 
-  /** Without its line break. @throws RangeError for a longer one; Error at the stream's end */
+  /** The next line without its line break. @throws RangeError for a longer one, and at the stream's end */
   async line(maxBytes: number): Promise<string> {
     const parts = new KeptPieces();
     for (let length = 0; ; ) {
@@ -24,7 +24,7 @@ export class ByteReader {
     }
   }
 
-  /** The next bytes, in pieces. @throws Error at the stream's end */
+  /** The next bytes, in pieces. @throws RangeError at the stream's end */
   async *bytes(count: number): AsyncGenerator<Buffer, void, undefined> {
     for (let left = count; left > 0; ) {
       if (this.#buffer.length === 0) await this.#more();
@@ -35,9 +35,15 @@ export class ByteReader {
     }
   }
 
+  /** All that is left, in pieces. */
+  async *remainder(): AsyncGenerator<Uint8Array, void, undefined> {
+    if (this.#buffer.length > 0) yield this.#buffer;
+    yield* { [Symbol.asyncIterator]: () => this.#source };
+  }
+
   async #more(): Promise<void> {
     const { value, done } = await this.#source.next();
-    if (done === true) throw new Error("it ended early");
+    if (done === true) throw new RangeError("it ended early");
     this.#buffer = Buffer.from(value.buffer, value.byteOffset, value.length);
   }
 }

@@ -1,8 +1,7 @@
 import type { SourceFailureReason } from "@ambit/core";
 import type { ArchiveSource, DownloadCredential } from "@ambit/core/contract";
-import { sourceFailed } from "../sources/source-error.js";
-import type { Spool, Spooled } from "../spool/spool.js";
-import type { OpenDownload, OpenedDownload } from "./open-download.js";
+import { sourceFailed } from "./sources/source.js";
+import type { Spool, Spooled } from "./spool.js";
 
 /** Redirects that are followed. */
 const maxRedirects = 5;
@@ -140,3 +139,23 @@ function codeOf(error: unknown): string | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof code === "string" && /^[A-Z_0-9]{1,64}$/.test(code) ? code : undefined;
 }
+
+/** The beginning of an answer, whose content is still on its way. */
+export interface OpenedDownload {
+  readonly status: number;
+  readonly location: string | undefined;
+  /** As the server announces it. */
+  readonly size: number | undefined;
+  /** Its bytes as they were sent, once. Throws where they are cut off. */
+  readonly content: AsyncIterable<Uint8Array>;
+  /** Ends the connection. */
+  close(): void;
+}
+
+/**
+ * Asks for a file at an address that the operator allows, without following redirects. Rejects where there is no answer.
+ */
+export type OpenDownload = (
+  request: { readonly url: URL; readonly headers: Readonly<Record<string, string>> },
+  signal: AbortSignal,
+) => Promise<OpenedDownload>;

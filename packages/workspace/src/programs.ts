@@ -1,0 +1,111 @@
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { delimiter, dirname } from "node:path";
+import type { Command, Process, Sandbox } from "@ambit/core/plugin";
+
+/**
+ * Reads the program and its wish from stdin, and leaves the rest of it to the program: no file of it is in the sandbox, where
+ * the agent could change it.
+ */
+const loader = `const fs=require("fs"),wait=new Int32Array(new SharedArrayBuffer(4)),module={exports:{}};
+function take(count){const all=Buffer.alloc(count);let at=0;while(at<count){let n;
+try{n=fs.readSync(0,all,at,count-at)}catch(e){if(e.code!=="EAGAIN")throw e;Atomics.wait(wait,0,0,1);continue}
+if(n===0)throw new Error("stdin ended early");at+=n}return all.toString()}
+function line(){let text="";for(;;){const one=take(1);if(one==="\\n")return text;text+=one}}
+const lengths=line().split(" ").map(Number);
+require("vm").runInThisContext("(function(require,module,exports){"+take(lengths[0])+"\\n})")(require,module,module.exports);
+module.exports.main(take(lengths[1]))`;
+
+/** A program of Ambit that runs inside sandboxes. */
+type InsideProgram = "#collector" | "#snapshots";
+
+const require = createRequire(import.meta.url);
+const programs = new Map<InsideProgram, Promise<Buffer>>();
+
+/** What the program's process gets on stdin first. @param wish travels as JSON, which may name every file of a workspace */
+export async function stdinOf(name: InsideProgram, wish: object): Promise<readonly Buffer[]> {
+  const program = programs.get(name) ?? readFile(require.resolve(name));
+  programs.set(name, program);
+  const text = await program;
+  const asked = Buffer.from(JSON.stringify(wish));
+  return [Buffer.from(`${text.length} ${asked.length}\n`), text, asked];
+}
+
+/** The program's process: the agent's user, with none of its variables. */
+export function commandOf({ image }: Pick<Sandbox, "image">, signal: AbortSignal): Command {
+  return { argv: ["node", "-e", loader], env: { PATH: searchPathOf({ image }) }, role: "agent", signal };
+}
+
+/** `PATH` for programs of Ambit's own, and for those that a request names. */
+export function searchPathOf({ image }: Pick<Sandbox, "image">): string {
+  return image?.searchPath ?? ["/usr/local/bin:/usr/bin:/bin", dirname(process.execPath)].join(delimiter);
+}
+
+/** Writes to a process until it has all, or doesn't read any more: its exit code then says why. */
+export async function feed(
+  { stdin }: Pick<Process, "stdin">,
+  input: AsyncIterable<Uint8Array> | readonly Uint8Array[] | Uint8Array,
+): Promise<void> {
+  const writer = stdin.getWriter();
+  try {
+    if (input instanceof Uint8Array) await writer.write(input);
+    else for await (const bytes of input) await writer.write(bytes);
+    await writer.close();
+  } catch {
+    // The process has ended, or the input failed: whoever reads the process learns it.
+    await writer.abort().catch(() => {});
+  }
+}
+
+/** The last characters of what a process prints. */
+export async function endOf(stream: ReadableStream<Uint8Array>, maxCharacters: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let end = "";
+  try {
+    for await (const part of stream)
+      end = lastOf(end + decoder.decode(part, { stream: true }), maxCharacters);
+  } catch {
+    // The process was killed.
+  }
+  return end;
+}
+
+const lastOf = (text: string, count: number) => text.slice(Math.max(0, text.length - count));
+
+export interface ScriptOptions {
+  /** Further variables: the agent's aren't set. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** The last characters of each stream that are kept. */
+  readonly maxCharacters: number;
+  readonly signal: AbortSignal;
+}
+
+interface ScriptResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Null where a signal ended it. */
+  readonly code: number | null;
+}
+
+/** Runs a script of Ambit's own with the sandbox's shell, as the agent's user. @throws SandboxFailed; the signal's reason */
+export async function runScript(
+  sandbox: Sandbox,
+  script: string,
+  args: readonly string[],
+  { env = {}, maxCharacters, signal }: ScriptOptions,
+): Promise<ScriptResult> {
+  const child = await sandbox.spawn({
+    argv: ["/bin/sh", "-c", script, "sh", ...args],
+    env: { PATH: searchPathOf(sandbox), LC_ALL: "C", ...env },
+    role: "agent",
+    signal,
+  });
+  const [stdout, stderr, { code }] = await Promise.all([
+    endOf(child.stdout, maxCharacters),
+    endOf(child.stderr, maxCharacters),
+    child.exit,
+    child.stdin.close().catch(() => {}),
+  ]);
+  signal.throwIfAborted();
+  return { stdout, stderr, code };
+}

@@ -1,2 +1,0 @@
-/** An archive has more than was asked for. */
-export class ArchiveTooLarge extends Error {}
