@@ -265,9 +265,8 @@ async function runEverything(afterQuickTests) {
   const bare = isDockerDemanded ? check("check:bare", ["--ci"]) : undefined;
   await record("tests", () => runTests(afterQuickTests ? "slow" : "all"));
   await Promise.all([packages, bare]);
-  await check("check:sdk");
-  await check("check:python");
-  await check("check:openapi");
+  // Each has a server of its own, and waits for pip or npm part of the time.
+  await Promise.all([check("check:sdk"), check("check:python"), check("check:openapi")]);
 }
 
 /** Builds, and sets up only where that hasn't been done. */

@@ -1,11 +1,12 @@
 /**
  * What an author does in the first minutes, for each kind of plugin, outside the repository: `ambit init --plugin`, an installation of
- * the packed packages that this kind needs, the kit, a build, and a run with the plugin. Prints seconds and megabytes of each.
+ * the packed packages that this kind needs, the kit, a build, and a run with the plugin. Prints seconds and megabytes of each. Kinds
+ * that need the same packages get copies of one installation.
  *
  * `node scripts/packages/check-templates.mjs [kind...]` does it with the repository's own command line. Needs a build.
  */
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,6 +21,8 @@ const execute = promisify(execFile);
  * @property {string} ambit the command line
  * @property {ReadonlyMap<string, string>} archives by the packages' names
  */
+
+/** Folders `node_modules`, by what was installed. @typedef {Map<string, string>} Installations */
 
 /** Of single plugins: no other kind of plugin needs them. */
 const heavyClients = ["@aws-sdk", "@kubernetes", "@daytona", "@opentelemetry", "dockerode", "pg"];
@@ -86,23 +89,10 @@ const partsTaken = {
 /**
  * @param {string} kind
  * @param {Author} author
+ * @param {Installations} installations of earlier kinds, to which this one's is added
+ * @param {string} folder of its own, beside which installations are kept: no other modules must be found
  */
-async function checkTemplate(kind, { ambit, archives }) {
-  // Of its own: no other folder's modules must be found.
-  const folder = mkdtempSync(join(tmpdir(), "ambit-author-"));
-  try {
-    return await walk(kind, { ambit, archives }, folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/**
- * @param {string} kind
- * @param {Author} author
- * @param {string} folder
- */
-async function walk(kind, { ambit, archives }, folder) {
+async function checkTemplate(kind, { ambit, archives }, installations, folder) {
   const name = `first-${kind}`;
   const plugin = join(folder, name);
   /** @type {Record<string, number>} */
@@ -117,7 +107,15 @@ async function walk(kind, { ambit, archives }, folder) {
   await timed("init", () => output(ambit, ["init", "--plugin", kind, name], folder));
   const needed = publishableFor(kind).map((one) => archives.get(one.name) ?? one.name);
   const quiet = ["--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"];
-  const { stderr } = await timed("install", () => output("npm", ["install", ...quiet, ...needed], plugin));
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(plugin, "package.json"), "utf8"));
+  const contents = JSON.stringify([needed, dependencies, devDependencies]);
+  const modules = join(plugin, "node_modules");
+  const { stderr } = await timed("install", async () => {
+    const earlier = installations.get(contents);
+    if (earlier === undefined) return output("npm", ["install", ...quiet, ...needed], plugin);
+    cpSync(earlier, modules, { recursive: true, verbatimSymlinks: true });
+    return { stdout: "", stderr: "" };
+  });
   if (/ERESOLVE|EBADENGINE|deprecated/.test(stderr)) throw new Error(`npm warns:\n${stderr}`);
   const { stdout: tested } = await timed("kit", () => output("npm", ["test"], plugin));
   if (!/Tests +\d+ passed/.test(tested)) throw new Error(`no test passed:\n${tested}`);
@@ -131,6 +129,11 @@ async function walk(kind, { ambit, archives }, folder) {
     if (existsSync(join(plugin, "node_modules", client)))
       throw new Error(`${client} is installed: only its plugin needs it`);
   const [megabytes = ""] = (await output("du", ["-sm", "node_modules"], plugin)).stdout.split("\t");
+  if (!installations.has(contents)) {
+    const installation = join(folder, "..", `modules-${installations.size}`);
+    renameSync(modules, installation);
+    installations.set(contents, installation);
+  }
   const total = Object.values(seconds).reduce((sum, one) => sum + one, 0);
   const each = Object.entries(seconds).map(([step, one]) => `${step} ${one.toFixed(1)}`);
   return `${kind.padEnd(9)} ${`${needed.length}`.padStart(2)} archives  ${megabytes.padStart(4)} MB  ${total.toFixed(1).padStart(6)} s  (${each.join(", ")})`;
@@ -143,18 +146,37 @@ async function walk(kind, { ambit, archives }, folder) {
  * @throws Error that names the kind
  */
 export async function checkTemplates(author, kinds = templateKinds()) {
-  for (const kind of kinds) {
-    try {
-      console.log(`ok  ${await checkTemplate(kind, author)}`);
-    } catch (cause) {
-      // A failed program's own message is in its output.
-      const {
-        message,
-        stdout = "",
-        stderr = "",
-      } = /** @type {Error & { stdout?: string, stderr?: string }} */ (cause);
-      throw new Error(`ambit init --plugin ${kind}: ${message}\n${stdout}${stderr}`, { cause });
+  /** @type {Installations} */
+  const installations = new Map();
+  const folder = mkdtempSync(join(tmpdir(), "ambit-authors-"));
+  try {
+    for (const kind of kinds) {
+      const own = join(folder, kind);
+      mkdirSync(own);
+      console.log(`ok  ${await named(kind, checkTemplate(kind, author, installations, own))}`);
+      rmSync(own, { recursive: true });
     }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {string} kind
+ * @param {Promise<string>} checked
+ * @throws Error that names the kind
+ */
+async function named(kind, checked) {
+  try {
+    return await checked;
+  } catch (cause) {
+    // A failed program's own message is in its output.
+    const {
+      message,
+      stdout = "",
+      stderr = "",
+    } = /** @type {Error & { stdout?: string, stderr?: string }} */ (cause);
+    throw new Error(`ambit init --plugin ${kind}: ${message}\n${stdout}${stderr}`, { cause });
   }
 }
 
