@@ -241,6 +241,12 @@ export class Runner {
     return this.#sessions.names;
   }
 
+  /** Whether a session is open here, or a run is about to open it. */
+  hasSession({ session, project }: SessionName): boolean {
+    const isOpen = this.sessions.some((open) => open.session === session && open.project === project);
+    return isOpen || this.runIn(session, project) !== undefined;
+  }
+
   /** The project of a run in progress here. @throws NotFound */
   projectOf(key: string): string | undefined {
     return projectOf(this.#run(key).request);

@@ -29,7 +29,7 @@ import { inFolder } from "./options.js";
 import { decisionOf, mayRemember, permissionOf } from "./permission.js";
 import { type MessageBlock, messageOf, textOf } from "./prompt.js";
 import { type Choices, withChoices } from "./settings.js";
-import { coalesced, message, notice, noUpdates, textSaid, updatesOf } from "./updates.js";
+import { coalesced, ended, message, notice, noUpdates, textSaid, updatesOf } from "./updates.js";
 
 type Messages = NonNullable<RunRequest["messages"]>;
 
@@ -57,6 +57,8 @@ export class AcpSession {
   #earlier: Messages = [];
   #remembers = true;
   readonly #warned = new Set<string>();
+  /** The latest write of what is kept. */
+  #written: Promise<void> = Promise.resolve();
 
   constructor(
     readonly parts: SessionParts,
@@ -84,7 +86,7 @@ export class AcpSession {
 
   /** What the user chose, from the next turn on. */
   async choose(chosen: Partial<Pick<KeptSession, "mode" | "options">>): Promise<void> {
-    await this.#keep({ ...this.#kept, ...chosen });
+    await this.#keep(chosen);
   }
 
   /** Whether a run could begin with these choices. @throws RequestError with every gap and issue */
@@ -109,7 +111,7 @@ export class AcpSession {
       this.#remember(blocks, textSaid(updates));
       if (!replays) continue;
       for (const content of prompt) await this.#update({ sessionUpdate: "user_message_chunk", content });
-      for (const update of updates) await this.#update(update);
+      for (const update of ended(updates)) await this.#update(update);
     }
     this.#remembers = false;
   }
@@ -150,7 +152,10 @@ export class AcpSession {
     const { editor, folder } = this.parts;
     const blocks = await messageOf(prompt, folder.path, (path) => editor.readUnsaved(this.id, path));
     const working = await folder.beginRun(turn.signal);
-    const shown = new ShownTurn(folder.path);
+    const earlierTurns = this.#kept.turns;
+    const shown = new ShownTurn(folder.path, async (updates) => {
+      await this.#keep({ turns: [...earlierTurns, { prompt: [...prompt], updates: coalesced(updates) }] });
+    });
     try {
       const { result, undo } = await this.#work(turn, working, blocks, shown);
       this.#remembers = true;
@@ -164,9 +169,8 @@ export class AcpSession {
       if (!turn.isCancelled) shown.updates.push(message(`\n\n${errorMessageOf(error)}\n\n`));
       throw error;
     } finally {
-      const updates = coalesced(shown.updates);
-      if (shown.hasBegun) this.#remember(blocks, textSaid(updates));
-      await this.#keep({ ...this.#kept, turns: [...this.#kept.turns, { prompt: [...prompt], updates }] });
+      if (shown.hasBegun) this.#remember(blocks, textSaid(shown.updates));
+      await shown.keep();
     }
   }
 
@@ -179,6 +183,7 @@ export class AcpSession {
   ): Promise<{ readonly result: RunResult; readonly undo: string | undefined }> {
     let end: UserFolderEnd | undefined;
     try {
+      await shown.keep();
       const request = inFolder(withChoices(this.choices, this.#kept), working);
       const earlier = this.#remembers ? [] : this.#earlier;
       const messages: Messages = [...earlier, { role: "user", content: [...blocks] }];
@@ -204,6 +209,8 @@ export class AcpSession {
       for await (const event of run) {
         await turn.heard();
         shown.add(event);
+        // What the editor shows next, a killed process doesn't take with it. Where it can't be kept, the turn's end fails for it.
+        if (stepEnds.has(event.type)) await shown.keep().catch(() => undefined);
         const [next, updates] = updatesOf(state, event, { folder: folder.path, ...editor.shows });
         state = next;
         for (const update of updates) await this.#update(update);
@@ -263,7 +270,7 @@ export class AcpSession {
   /** A rule of this session's later turns; in this one, the questions that it would have kept from being asked. */
   async #allow(turn: Turn, tool: string): Promise<void> {
     turn.allowed.add(tool);
-    await this.#keep({ ...this.#kept, allowed: [...new Set([...this.#kept.allowed, tool])] });
+    await this.#keep({ allowed: [...new Set([...this.#kept.allowed, tool])] });
   }
 
   /** Each warning once in a session. */
@@ -285,8 +292,18 @@ export class AcpSession {
     this.#earlier = [...this.#earlier, ...question, ...answer].slice(-maxEarlier);
   }
 
-  async #keep(session: KeptSession): Promise<void> {
-    this.#kept = await this.parts.sessions.keep(session);
+  /** Writes are one after the other, so that the latest state is the last. */
+  async #keep(changed: Partial<KeptSession>): Promise<void> {
+    this.#kept = { ...this.#kept, ...changed };
+    const writing = this.#written
+      .catch(() => undefined)
+      .then(async () => {
+        const latest = this.#kept;
+        const stored = await this.parts.sessions.keep(latest);
+        if (this.#kept === latest) this.#kept = stored;
+      });
+    this.#written = writing;
+    await writing;
   }
 
   async #update(update: SessionUpdate): Promise<void> {
@@ -303,6 +320,15 @@ function refusalOf({ kind }: InteractionRequest): InteractionAnswer {
     : { output: "The user's editor can't do this.", isError: true };
 }
 
+/** Events at which a step of the turn is complete: what was said, a call, or a question. */
+const stepEnds: ReadonlySet<AgentEvent["type"]> = new Set([
+  "message",
+  "message_end",
+  "tool_call",
+  "tool_result",
+  "interaction_request",
+]);
+
 /** Any editor shows these updates. */
 const plain = { showsTerminals: false, showsNotices: false } as const;
 
@@ -313,7 +339,15 @@ class ShownTurn {
   /** Whether its run has begun. */
   hasBegun = false;
 
-  constructor(readonly folder: string) {}
+  /** @param write keeps it as it is now */
+  constructor(
+    readonly folder: string,
+    readonly write: (updates: readonly SessionUpdate[]) => Promise<void>,
+  ) {}
+
+  keep(): Promise<void> {
+    return this.write(this.updates);
+  }
 
   add(event: AgentEvent): void {
     this.hasBegun = true;

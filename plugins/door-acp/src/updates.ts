@@ -318,6 +318,17 @@ export function coalesced(updates: readonly SessionUpdate[]): SessionUpdate[] {
   return joined;
 }
 
+/** The updates of a turn that is over, whose process may have been killed: a call without a result has none any more. Pure. */
+export function ended(updates: readonly SessionUpdate[]): SessionUpdate[] {
+  const open = new Map<string, OpenCall>();
+  for (const update of updates) {
+    if (update.sessionUpdate === "tool_call" && update.status === "in_progress")
+      open.set(update.toolCallId, { hasTerminal: false, printed: "" });
+    if (update.sessionUpdate === "tool_call_update" && update.status) open.delete(update.toolCallId);
+  }
+  return [...updates, ...[...open].map(unfinished)];
+}
+
 /** The agent's words. Pure. */
 export function textSaid(updates: readonly SessionUpdate[]): string {
   return updates

@@ -37,7 +37,7 @@ export function decide(turn: CurrentTurn | undefined, { target, createdAt }: Com
 export class TurnCancellation {
   readonly #answers = new FairMap<Promise<CancelTurnResponse>>(maxRemembered);
 
-  constructor(readonly runner: Pick<Runner, "sessions" | "runIn" | "cancel">) {}
+  constructor(readonly runner: Pick<Runner, "hasSession" | "runIn" | "cancel">) {}
 
   /** @throws NotFound for a session that this runner doesn't have; RequestInvalid */
   async handle({ bodies, log }: ServerContext, { incoming }: Exchange): Promise<Response> {
@@ -62,9 +62,8 @@ export class TurnCancellation {
   async #cancel(command: Command, project: string | undefined): Promise<CancelTurnResponse> {
     const { runner } = this;
     const { sessionId } = command;
-    const isHeld = runner.sessions.some((one) => one.session === sessionId && one.project === project);
     const run = runner.runIn(sessionId, project);
-    if (run === undefined && !isHeld)
+    if (!runner.hasSession({ session: sessionId, project }))
       throw new NotFound(`There is no session '${sessionId}' here, or it belongs to another project.`);
     const decision = decide(run, command);
     const id = run?.turnId ?? command.target?.turnId ?? "";

@@ -82,9 +82,12 @@ export const routes: readonly HttpRoute[] = [
       tag: "Sessions",
       summary: "Ends a session, and the run that uses it",
       description:
-        "The session loses its sandbox and its agent, and the run that uses it ends as cancelled. Ending it twice is no error: `ended` says whether there was one.",
+        "The session loses its sandbox and its agent, and the runs that use it or wait for it end as cancelled. Ending it twice is no error: `ended` says whether there was one.",
       requestBody: body("KillRequest", true),
-      responses: { 200: jsonResponse("The session has ended.", "EndedResponse"), ...failed(400, 408, 413) },
+      responses: {
+        200: jsonResponse("The session has ended.", "EndedResponse"),
+        ...failed(400, 408, 413, 503),
+      },
     },
     handle: ({ context, exchange }) => handleKill(context, exchange),
   },
@@ -262,8 +265,8 @@ function subscriptionStatus(registry: Registry): SubscriptionStatus {
 /** Bytes of the body, which holds two short names. */
 const killLimit = 16 * 1024;
 
-/** `POST /kill`: ends a session, and the run that uses it. Ending it twice isn't an error; the response says so. */
-async function handleKill({ runner, log, bodies }: ServerContext, { incoming }: Exchange): Promise<Response> {
+/** `POST /kill`: ends a session, and the runs that use it or wait for it. Ending it twice isn't an error; the response says so. */
+async function handleKill({ log, bodies, served }: ServerContext, { incoming }: Exchange): Promise<Response> {
   const { sessionId, projectId } = validBody(killRequestSchema, await bodies.json(incoming, killLimit));
   const own = callersProjects(incoming);
   if (own !== "all" && (projectId ?? own) !== own) {
@@ -271,7 +274,8 @@ async function handleKill({ runner, log, bodies }: ServerContext, { incoming }: 
     throw new RequestInvalid([{ path: "projectId", message }]);
   }
   const project = own === "all" ? (projectId ?? undefined) : own;
-  const ended = await runner.endSession(sessionId, project);
+  const { queue } = await served();
+  const ended = await queue.endSession({ session: sessionId, project: projectOf({ projectId: project }) });
   const message = ended ? undefined : nothingEnded(sessionId, projectId, own !== "all");
   if (message !== undefined) log.info({ sessionId, projectId }, "there was no session to end");
   return json(200, { ok: true, ended, message } satisfies EndedResponse);

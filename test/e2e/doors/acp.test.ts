@@ -292,6 +292,42 @@ describe("ambit acp", { timeout: 60_000 }, () => {
     expect((await editor.agent.request("session/list", { cwd: own })).sessions).toEqual([]);
   });
 
+  it("has what was said and done in a turn whose process was killed", async () => {
+    const own = newFolder();
+    const killed = start(["--agent", "demo"]);
+    await killed.initialize();
+    const { sessionId: id } = await killed.newSession(own);
+    await killed.prompt(id, "say first\nread notes.txt");
+    const asked = Promise.withResolvers<void>();
+    killed.answer = () => {
+      asked.resolve();
+      return new Promise(() => {});
+    };
+    const left = expect(killed.prompt(id, "say second\nread notes.txt\nwrite no.txt x")).rejects.toThrow();
+    await asked.promise;
+    killed.child.kill("SIGKILL");
+    await killed.exit;
+    await left;
+    const later = await started(["--agent", "demo"]);
+    await later.agent.request("session/load", { sessionId: id, cwd: own, mcpServers: [] });
+    expect(later.of(id, "user_message_chunk")).toHaveLength(2);
+    expect(later.said(id)).toBe("firstsecond");
+    expect(later.of(id, "tool_call").map(({ title }) => title)).toEqual([
+      "read notes.txt",
+      "read notes.txt",
+      "write no.txt",
+    ]);
+    expect(later.of(id, "tool_call_update").map(({ status }) => status)).toEqual([
+      "completed",
+      "completed",
+      "failed",
+    ]);
+    // The new agent got the past with its first prompt.
+    await later.prompt(id, "say third");
+    await later.prompt(id, "recall");
+    expect(later.said(id)).toMatch(/say first.*say second.*say third/s);
+  });
+
   it("keeps the agent's memory and the folder where the boundary changes between turns", async () => {
     const own = newFolder();
     const id = await session(own);

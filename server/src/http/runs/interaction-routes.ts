@@ -147,20 +147,25 @@ export async function handleSessions({ server, exchange, query }: StoredRoute): 
   return json(200, { sessions } satisfies SessionsResponse);
 }
 
-/** `DELETE /sessions/:sessionId`: closes its sandbox and agent, and the run that uses it. */
+/** `DELETE /sessions/:sessionId`: closes its sandbox and agent, and the runs that use it or wait for it. */
 export async function handleDeleteSession(route: StoredRoute): Promise<Response> {
   const session = route.path("sessionId");
   const { context, server, exchange, query } = route;
   const projects = callersProjects(exchange.incoming);
   const { project } = projectFilter(query, projects);
   const name = { session, project: project ?? undefined };
-  const ended = await context.runner.endSession(session, name.project);
-  const { runs } = server;
-  const abandoned = ended ? undefined : await runs.asking(() => runs.sessions.endAbandoned(name));
-  if (abandoned !== undefined) await context.runner.discardSession(abandoned, name.project);
-  if (!ended && abandoned === undefined) {
+  const { runs, queue } = server;
+  if (!context.runner.hasSession(name)) {
+    // What a lost replica has left is freed for the run that waits for it.
+    const abandoned = await runs.asking(() => runs.sessions.endAbandoned(name));
+    if (abandoned !== undefined) {
+      await context.runner.discardSession(abandoned, name.project);
+      return json(200, { ok: true, ended: true } satisfies EndedResponse);
+    }
     const elsewhere = await runs.asking(() => runs.sessions.addressOf(session, name.project));
     if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
+  }
+  if (!(await queue.endSession(name))) {
     const fix =
       projects === "all"
         ? "send ?projectId= with the project of its runs, unless it has ended already"

@@ -334,7 +334,7 @@ export const storedRoutes: readonly HttpRoute[] = [
       tag: "Sessions",
       summary: "Closes a session's sandbox and agent, and ends the run that uses it",
       description:
-        "What the session kept is removed: its workspace, its home and its conversation. Snapshots of it stay.",
+        "What the session kept is removed: its workspace, its home and its conversation. Snapshots of it stay. Runs that wait for it end as cancelled.",
       responses: {
         200: jsonResponse("The session has ended.", "EndedResponse"),
         ...failed(400, 404, 409, 503),

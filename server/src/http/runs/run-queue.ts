@@ -19,6 +19,7 @@ import {
   type Run,
   type Runner,
   type RunOptions,
+  type SessionName,
   type Slot,
 } from "@ambit/runner";
 import { z } from "zod";
@@ -101,41 +102,60 @@ export class RunQueue {
         (await this.#whyFull(project, sealedRequest.length)) ?? "The queue was full: try again later.",
       );
     if (existing !== undefined) return { existing };
-    if (request.whenBusy === "interrupt") await this.#cancelBefore(key, request);
+    const name = sessionOf(request);
+    if (request.whenBusy === "interrupt" && name !== undefined) await this.#cancelBefore(key, name);
     void this.#lookWhenFree(request);
     return { run: { id: key, runId, project: queued.project, onDisconnect: onDisconnectOf(request) } };
   }
 
   /** Cancels the session's other runs, those that wait first: otherwise one of them would begin. */
-  async #cancelBefore(key: string, request: RunRequest): Promise<void> {
-    const { runs, runner } = this.options;
-    for (const state of ["queued", "running"] as const) {
-      for (const { id } of await this.#runsOfSession(request, state)) {
-        const cancel = id === key ? Promise.resolve() : runs.cancel(id);
-        await cancel.catch((error: unknown) => {
-          // It has ended meanwhile.
-          if (!(error instanceof NotFound)) throw error;
-        });
-      }
-    }
+  async #cancelBefore(key: string, name: SessionName): Promise<void> {
+    const { runner } = this.options;
+    await this.#cancelRuns(name, "queued", key);
+    await this.#cancelRuns(name, "running", key);
     // One that has just been admitted isn't stored yet.
-    const current = runner.runIn(request.sessionId ?? "", projectOf(request));
+    const current = runner.runIn(name.session, name.project);
     if (current !== undefined) runner.cancel(current.key);
   }
 
-  /** Whether other runs of the session wait already. @throws StoreFailed */
+  /**
+   * Ends a session here with the runs that use it or wait for it, those that wait first: otherwise one of them would begin it anew.
+   * Without the store, the session ends all the same.
+   *
+   * @returns whether there was any of it. @throws StoreFailed
+   */
+  async endSession(name: SessionName): Promise<boolean> {
+    const { runs, runner } = this.options;
+    const cancelling = runs.asking(() => this.#cancelRuns(name, "queued"));
+    await cancelling.catch(() => undefined);
+    const ended = await runner.endSession(name.session, name.project);
+    return (await cancelling) || ended;
+  }
+
+  async #cancelRuns(name: SessionName, state: "queued" | "running", exceptKey?: string): Promise<boolean> {
+    const { runs } = this.options;
+    const cancelled = (await this.#runsOfSession(name, state)).filter(({ id }) => id !== exceptKey);
+    for (const { id } of cancelled)
+      await runs.cancel(id).catch((error: unknown) => {
+        // It has ended meanwhile.
+        if (!(error instanceof NotFound)) throw error;
+      });
+    return cancelled.length > 0;
+  }
+
+  /** Whether other runs of the request's session wait already. @throws StoreFailed */
   async hasRunsOf(request: RunRequest): Promise<boolean> {
-    return (await this.#runsOfSession(request, "queued", 1)).length > 0;
+    const name = sessionOf(request);
+    return name !== undefined && (await this.#runsOfSession(name, "queued", 1)).length > 0;
   }
 
   /** @throws StoreFailed */
   #runsOfSession(
-    request: RunRequest,
+    { project, session }: SessionName,
     state: "queued" | "running",
     limit = maxRunsOfSession,
   ): Promise<readonly StoredRun[]> {
-    const query = { project: projectOf(request) ?? null, session: request.sessionId, state, limit };
-    return this.options.runs.store.list(query);
+    return this.options.runs.store.list({ project: project ?? null, session, state, limit });
   }
 
   /** Looks once the run that has the session here has ended, if there is one. */
@@ -292,6 +312,11 @@ export class RunQueue {
     if (tenant === undefined) throw new Unauthorized();
     return { kind: "tenant", tenant };
   }
+}
+
+function sessionOf(request: RunRequest): SessionName | undefined {
+  const { sessionId: session } = request;
+  return session === undefined ? undefined : { session, project: projectOf(request) };
 }
 
 const queuedSchema = z.object({

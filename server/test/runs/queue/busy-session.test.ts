@@ -95,6 +95,39 @@ describePlaces("a message for a busy session", (serve) => {
   });
 });
 
+describePlaces("a session that its user ends", (serve) => {
+  it.each([
+    ["DELETE", "/sessions/s", undefined],
+    ["POST", "/kill", { sessionId: "s" }],
+  ])("takes the messages with it that wait for it: %s %s", async (method, path, body) => {
+    const { begun, script, end } = echoing();
+    const { url, post, get } = await serve(script);
+    const first = post("/stream", message("first"));
+    await expect.poll(() => begun).toEqual(["first"]);
+    const stateOf = async (runId: string) => (await bodyOf<Info>(await get(`/runs/${runId}`))).state;
+    const waiting = ["second", "third"].map((runId) => post("/stream", message(runId, queue)));
+    await expect.poll(() => Promise.all(["second", "third"].map(stateOf))).toEqual(["queued", "queued"]);
+    const other = post("/run", message("other", { sessionId: "t" }));
+    await expect.poll(() => begun).toContain("other");
+    const others = post("/run", message("others", { ...queue, sessionId: "t" }));
+    await expect.poll(() => stateOf("others")).toBe("queued");
+
+    const ended = await fetch(`${url}${path}`, {
+      method,
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    expect([ended.status, await ended.json()]).toEqual([200, { ok: true, ended: true }]);
+    for (const response of [first, ...waiting])
+      expect((await recordsOf(await response)).at(-1)).toMatchObject({ result: { stopReason: "cancelled" } });
+    // Those of another session go on.
+    await end("other");
+    await other;
+    await end("others");
+    expect(await (await others).json()).toMatchObject({ output: "others", stopReason: "end_turn" });
+    expect(begun).toEqual(["first", "other", "others"]);
+  });
+});
+
 describe("a message that waits for its session", () => {
   it("waits in one queue with that of another replica, and begins where the session is", async () => {
     const file = await databaseFile();
