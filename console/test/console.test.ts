@@ -311,6 +311,44 @@ describe("a run's page", () => {
     expect(complaints).toEqual([]);
   });
 
+  it("shows when everything happened, also of a stored run, and leads from a bar to its call", async (context) => {
+    const lines = [
+      "say First.",
+      "delegate say I look.\\nrun echo nested; exit 1",
+      ...Array.from({ length: 40 }, (_, at) => `run echo number ${at}`),
+      "say Last.",
+    ];
+    await server.client.run(demo(lines, { runId: "timed" })).result;
+    const records = await Array.fromAsync(server.client.attach("timed").records());
+    const times = records.map(({ at = "" }) => at);
+    expect(times).not.toContain("");
+    const { page } = await signedIn(context);
+    await goTo(page, "/runs/timed");
+    const timeline = page.getByRole("complementary", { name: "Facts of the run" });
+    for (const stage of ["Preparing", "Agent", "Finishing"])
+      await timeline.getByTitle(`${stage}: done`).waitFor();
+    const call = records.find(({ event }) => event.type === "tool_call");
+    const activity = page.getByRole("region", { name: "Activity" });
+    expect(
+      await activity.locator("time").evaluateAll((all) => all.map((one) => one.getAttribute("datetime"))),
+    ).toContain(call?.at);
+    const nested = timeline.getByRole("button", { name: /^Show run echo nested; exit 1.*failed/ });
+    const last = timeline.getByRole("button", { name: /^Show run echo number 39.*done/ });
+    await last.click();
+    await activity.getByRole("region", { name: "Result" }).getByText("number 39").waitFor();
+    // By keyboard: the call that was shown has the focus.
+    await nested.focus();
+    await page.keyboard.press("Enter");
+    await activity.locator(':focus:has-text("echo nested")').waitFor();
+    expect(await activity.locator(":focus").getAttribute("aria-expanded")).toBe("true");
+    await timeline.getByRole("button", { name: "By the clock" }).click();
+    const clock = new Intl.DateTimeFormat("en-US", { timeStyle: "medium" }).format(new Date(call?.at ?? ""));
+    await activity.getByText(clock).first().waitFor();
+    await page.getByRole("button", { name: "First error" }).click();
+    await activity.locator(':focus:has-text("echo nested")').waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+  });
+
   it("says why a run failed, and looks unconfined where it was", async (context) => {
     const { page } = await signedIn(context, { theme: "dark" });
     await server.client.run(demo(["fail no luck"], { runId: "failed" })).result.catch(() => undefined);

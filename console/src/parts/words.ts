@@ -7,6 +7,8 @@ const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style
 
 export const numberText = (value: number) => numbers.format(value);
 export const compactText = (value: number) => compact.format(value);
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+export const clockText = (ms: number) => clock.format(ms);
 export const momentText = (iso: string) => moment.format(new Date(iso));
 
 /** `840 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`. */

@@ -1,32 +1,48 @@
-import type { AgentEvent, FailedResult, RunResult } from "@ambit/client";
+import type { AgentEvent, EventRecord, FailedResult, RunResult } from "@ambit/client";
 import { AmbitError } from "@ambit/client";
 import { clientOf, type RunPlace } from "./client.js";
+import { RunStages, type Stage } from "./run-stages.js";
 import { sessionFetch } from "./session.js";
 
 type EventOf<Type extends AgentEvent["type"]> = Extract<AgentEvent, { type: Type }>;
 export type Change = NonNullable<EventOf<"tool_result">["changes"]>[number];
 
-/** One thing that happened in a run, as a reader sees it. `version` grows with each change of it. */
-export type Entry = { readonly key: string; version: number } & (
-  | { readonly kind: "message" | "thought"; text: string; isOpen: boolean }
-  | {
-      readonly kind: "call";
-      readonly id: string;
-      readonly name: string;
-      readonly input: unknown;
-      printed: string;
-      result?: EventOf<"tool_result">;
-      question?: Question;
-      /** Milliseconds of this page's clock; undefined for what had happened before it looked. */
-      readonly beganAt: number | undefined;
-      endedAt?: number;
-    }
-  | { readonly kind: "question"; readonly question: Question }
-  | { readonly kind: "decision"; readonly decision: EventOf<"boundary_decision"> }
-  | { readonly kind: "file"; readonly file: EventOf<"file"> }
-  | { readonly kind: "error"; readonly message: string }
-  | { readonly kind: "note"; readonly title: string; readonly data: unknown }
-);
+/** What all entries have. */
+interface EntryPlace {
+  readonly key: string;
+  /** Grows with each change of the entry. */
+  version: number;
+  /** Milliseconds since the epoch; undefined in a run that was stored without times. */
+  readonly at: number | undefined;
+  /** How many calls of subagents it is within. */
+  readonly depth: number;
+}
+
+/** One thing that happened in a run, as a reader sees it. */
+export type Entry = EntryPlace &
+  (
+    | { readonly kind: "message" | "thought"; text: string; isOpen: boolean }
+    | {
+        readonly kind: "call";
+        readonly id: string;
+        readonly name: string;
+        readonly input: unknown;
+        printed: string;
+        result?: EventOf<"tool_result">;
+        question?: Question;
+        endedAt?: number;
+      }
+    | { readonly kind: "question"; readonly question: Question }
+    | { readonly kind: "decision"; readonly decision: EventOf<"boundary_decision"> }
+    | { readonly kind: "file"; readonly file: EventOf<"file"> }
+    | { readonly kind: "error"; readonly message: string }
+    | { readonly kind: "note"; readonly title: string; readonly data: unknown }
+  );
+
+/** An entry that a reader wants to see. Another object is another wish, also for the same entry. */
+export interface ChosenEntry {
+  readonly key: string;
+}
 
 export interface Question {
   readonly id: string;
@@ -46,6 +62,10 @@ export interface RunSnapshot {
   readonly entries: readonly Entry[];
   readonly plan: readonly PlanEntry[];
   readonly events: number;
+  /** Empty in a run that was stored without times. */
+  readonly stages: readonly Stage[];
+  /** What is done before the agent is at work, in words. */
+  readonly preparation: string | undefined;
   readonly usage: EventOf<"usage"> | undefined;
   readonly result: RunResult | FailedResult | undefined;
   /** Why it can't be read. */
@@ -57,14 +77,13 @@ const empty: RunSnapshot = {
   entries: [],
   plan: [],
   events: 0,
+  stages: [],
+  preparation: undefined,
   usage: undefined,
   result: undefined,
   error: undefined,
   isLive: true,
 };
-
-/** Milliseconds after a reader's begin in which events count as old: their times aren't known. */
-const replayMs = 400;
 
 /** Follows one run, and groups its events into entries. Listeners hear of a change once per frame. */
 export class RunLog {
@@ -79,7 +98,7 @@ export class RunLog {
   readonly #listeners = new Set<() => void>();
   #isScheduled = false;
   readonly #left = new AbortController();
-  readonly #openedAt = performance.now();
+  readonly #stages = new RunStages();
 
   constructor(place: RunPlace) {
     void this.#follow(place);
@@ -112,8 +131,8 @@ export class RunLog {
     };
     const run = clientOf(place, send).attach(place.runId, { reconnectTimeoutMs: 24 * 60 * 60_000 });
     try {
-      for await (const event of run) {
-        this.#read(event);
+      for await (const record of run.records()) {
+        this.#read(record);
         this.#publish({});
       }
       this.#publish({ result: await run.result, isLive: false });
@@ -140,6 +159,8 @@ export class RunLog {
         entries: [...this.#entries],
         plan: this.#plan,
         events: this.#events,
+        stages: this.#stages.all.map((stage) => ({ ...stage })),
+        preparation: this.#stages.preparation,
         usage: this.#usage,
       };
       for (const listener of this.#listeners) listener();
@@ -149,27 +170,24 @@ export class RunLog {
     else setTimeout(show, document.hidden ? 500 : 16);
   }
 
-  get #now(): number | undefined {
-    const now = performance.now();
-    return now - this.#openedAt < replayMs ? undefined : now;
-  }
-
   #add(entry: Entry): void {
     this.#entries.push(entry);
   }
 
-  #read(event: AgentEvent): void {
+  #read({ event, at: time }: EventRecord): void {
     this.#events += 1;
-    const key = `${this.#events}`;
+    const at = time === undefined ? undefined : Date.parse(time);
+    if (at !== undefined) this.#stages.read(event, at);
+    const place = { key: `${this.#events}`, version: 0, at, depth: this.#depthOf(event) };
     switch (event.type) {
       case "message":
       case "thought":
-        this.#add({ key, version: 0, kind: event.type, text: event.text, isOpen: false });
+        this.#add({ ...place, kind: event.type, text: event.text, isOpen: false });
         break;
       case "message_start":
       case "thought_start": {
         const kind = event.type === "message_start" ? "message" : "thought";
-        const entry = { key, version: 0, kind, text: "", isOpen: true } as const;
+        const entry = { ...place, kind, text: "", isOpen: true } as const;
         const text = { ...entry };
         this.#texts.set(event.id, text);
         this.#add(text);
@@ -192,7 +210,7 @@ export class RunLog {
         break;
       }
       case "tool_call":
-        this.#call(key, event);
+        this.#call(place, event);
         break;
       case "tool_output": {
         const call = this.#calls.get(event.id);
@@ -202,31 +220,31 @@ export class RunLog {
         break;
       }
       case "tool_result": {
-        const call = this.#calls.get(event.id) ?? this.#call(key, { type: "tool_call", id: event.id });
+        const call = this.#calls.get(event.id) ?? this.#call(place, { type: "tool_call", id: event.id });
         call.result = event;
-        if (this.#now !== undefined) call.endedAt = this.#now;
+        if (at !== undefined) call.endedAt = at;
         call.version += 1;
         break;
       }
       case "interaction_request":
-        this.#ask(key, event);
+        this.#ask(place, event);
         break;
       case "interaction_response":
       case "interaction_expired":
         this.#settle(event);
         break;
       case "boundary_decision":
-        this.#add({ key, version: 0, kind: "decision", decision: event });
+        this.#add({ ...place, kind: "decision", decision: event });
         break;
       case "file":
-        this.#add({ key, version: 0, kind: "file", file: event });
+        this.#add({ ...place, kind: "file", file: event });
         break;
       case "error":
-        this.#add({ key, version: 0, kind: "error", message: event.message });
+        this.#add({ ...place, kind: "error", message: event.message });
         break;
       case "mcp_server_failed": {
         const message = `The MCP server ${event.serverName} can't be used: ${event.message}`;
-        this.#add({ key, version: 0, kind: "error", message });
+        this.#add({ ...place, kind: "error", message });
         break;
       }
       case "usage":
@@ -235,7 +253,7 @@ export class RunLog {
       case "data":
         if (event.name === "plan") this.#plan = planIn(event.data);
         else if (event.name !== "run")
-          this.#add({ key, version: 0, kind: "note", title: event.name, data: event.data });
+          this.#add({ ...place, kind: "note", title: event.name, data: event.data });
         break;
       case "turn":
       case "commands":
@@ -246,29 +264,24 @@ export class RunLog {
     }
   }
 
-  #call(key: string, event: EventOf<"tool_call">) {
-    const { id, name = "tool", input } = event;
-    const call: Extract<Entry, { kind: "call" }> = {
-      key,
-      version: 0,
-      kind: "call",
-      id,
-      name,
-      input,
-      printed: "",
-      beganAt: this.#now,
-    };
+  #depthOf(event: AgentEvent): number {
+    const parent = "parentToolCallId" in event ? event.parentToolCallId : undefined;
+    return parent === undefined ? 0 : (this.#calls.get(parent)?.depth ?? 0) + 1;
+  }
+
+  #call(place: EntryPlace, { id, name = "tool", input }: EventOf<"tool_call">) {
+    const call: Extract<Entry, { kind: "call" }> = { ...place, kind: "call", id, name, input, printed: "" };
     this.#calls.set(id, call);
     this.#add(call);
     return call;
   }
 
-  #ask(key: string, event: EventOf<"interaction_request">): void {
+  #ask(place: EntryPlace, event: EventOf<"interaction_request">): void {
     const { id, kind, payload = {} } = event;
     const question: Question = { id, kind, payload, state: "open" };
     this.#questions.set(id, question);
     const call = this.#calls.get(payload.toolCallId ?? id);
-    if (call === undefined) this.#add({ key, version: 0, kind: "question", question });
+    if (call === undefined) this.#add({ ...place, kind: "question", question });
     else {
       call.question = question;
       call.version += 1;

@@ -2,8 +2,10 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, CircleX } from "lucide-react";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { Button, Icon, Spinner } from "../../parts/basic.js";
+import { Moment } from "../../parts/moment.js";
+import { visibleText } from "../../parts/words.js";
 import type { RunPlace } from "../../server/client.js";
-import type { RunSnapshot } from "../../server/run-log.js";
+import type { ChosenEntry, Entry, RunSnapshot } from "../../server/run-log.js";
 import { EntryView } from "./entry.js";
 import { Outcome } from "./run-outcome.js";
 
@@ -15,13 +17,19 @@ export function Activity({
   place,
   snapshot,
   follows,
+  chosen,
+  onChoose,
 }: {
   readonly place: RunPlace;
   readonly snapshot: RunSnapshot;
   /** Whether it was under way when its page was opened: then its end is shown, else its beginning. */
   readonly follows: boolean;
+  readonly chosen: ChosenEntry | undefined;
+  /** An entry is to be shown, by its key. */
+  readonly onChoose: (entry: string) => void;
 }) {
-  const { entries, result, isLive } = snapshot;
+  const { entries, isLive, stages, preparation } = snapshot;
+  const beganAt = stages[0]?.beganAt;
   const scroller = useRef<HTMLDivElement>(null);
   const [isAtEnd, setIsAtEnd] = useState(follows);
   const count = entries.length + 1;
@@ -38,7 +46,14 @@ export function Activity({
     const element = scroller.current;
     if (follows && isAtEnd && element !== null && total > 0) element.scrollTop = element.scrollHeight;
   }, [total, follows, isAtEnd]);
-  const errors = entries.findIndex(
+  const indexOfChosen = chosen === undefined ? -1 : entries.findIndex(({ key }) => key === chosen.key);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a wish is fulfilled once, however many entries follow
+  useEffect(() => {
+    if (indexOfChosen === -1) return;
+    setIsAtEnd(false);
+    rows.scrollToIndex(indexOfChosen, { align: "center" });
+  }, [chosen]);
+  const firstError = entries.find(
     (entry) => entry.kind === "error" || (entry.kind === "call" && entry.result?.isError === true),
   );
   useEffect(() => {
@@ -57,7 +72,10 @@ export function Activity({
         ref={scroller}
         className="min-h-0 flex-1 overflow-y-auto px-4 pt-4 pb-14 max-lg:max-h-[70vh] md:px-8"
       >
-        {entries.length === 0 && isLive && <Spinner label="Waiting for its first words" />}
+        {isLive && preparation !== undefined && <Spinner label={visibleText(preparation)} />}
+        {isLive && preparation === undefined && entries.length === 0 && (
+          <Spinner label="Waiting for its first words" />
+        )}
         <ol className="relative" style={{ height: total }}>
           {rows.getVirtualItems().map(({ key, index, start }) => {
             const entry = entries[index];
@@ -66,13 +84,26 @@ export function Activity({
                 key={key}
                 data-index={index}
                 ref={rows.measureElement}
-                className="absolute inset-x-0 pb-3"
+                className="absolute inset-x-0 pb-3 md:grid md:grid-cols-[4.75rem_minmax(0,1fr)] md:gap-x-3"
                 style={{ transform: `translateY(${start}px)` }}
               >
+                {entry?.at !== undefined && beganAt !== undefined && isTimed(entry) ? (
+                  <Moment at={entry.at} beganAt={beganAt} before={entries[index - 1]?.at} />
+                ) : (
+                  <span className="max-md:hidden" />
+                )}
                 {entry === undefined ? (
                   <Outcome snapshot={snapshot} />
                 ) : (
-                  <EntryView entry={entry} version={entry.version} place={place} hasEnded={!isLive} />
+                  <div style={{ paddingLeft: `${Math.min(entry.depth, 6) * 1.25}rem` }}>
+                    <EntryView
+                      entry={entry}
+                      version={entry.version}
+                      place={place}
+                      hasEnded={!isLive}
+                      chosen={indexOfChosen === index ? chosen : undefined}
+                    />
+                  </div>
                 )}
               </li>
             );
@@ -80,11 +111,8 @@ export function Activity({
         </ol>
       </div>
       <div className="pointer-events-none absolute inset-x-0 bottom-3 flex justify-center gap-2">
-        {errors !== -1 && result !== undefined && (
-          <Button
-            className="pointer-events-auto bg-ground shadow"
-            onClick={() => rows.scrollToIndex(errors, { align: "start" })}
-          >
+        {firstError !== undefined && (
+          <Button className="pointer-events-auto bg-ground shadow" onClick={() => onChoose(firstError.key)}>
             <Icon of={<CircleX />} />
             First error
           </Button>
@@ -105,3 +133,6 @@ export function Activity({
     </section>
   );
 }
+
+/** A blank message takes no room. */
+const isTimed = (entry: Entry) => entry.kind !== "message" || entry.text.trim() !== "";

@@ -1,11 +1,11 @@
 import { Check, ChevronRight, Hand, ShieldX, X } from "lucide-react";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Icon } from "../../parts/basic.js";
 import { Json, Plain } from "../../parts/code.js";
 import { Changes } from "../../parts/diff.js";
 import { callSummary, durationText, visibleText } from "../../parts/words.js";
 import type { RunPlace } from "../../server/client.js";
-import type { Entry } from "../../server/run-log.js";
+import type { ChosenEntry, Entry } from "../../server/run-log.js";
 import { QuestionInRun } from "./question-in-run.js";
 
 type Call = Extract<Entry, { kind: "call" }>;
@@ -23,17 +23,26 @@ export function CallView({
   call,
   place,
   hasEnded,
+  chosen,
 }: {
   readonly call: Call;
   readonly place: RunPlace;
   readonly hasEnded: boolean;
+  readonly chosen: ChosenEntry | undefined;
 }) {
   const [isOpen, setIsOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (chosen === undefined) return;
+    setIsOpen(true);
+    button.current?.focus({ preventScroll: true });
+  }, [chosen]);
   const state = stateOf(call, hasEnded);
-  const { name, input, beganAt, endedAt, result, question } = call;
+  const { name, input, at, endedAt, result, question } = call;
   return (
     <div className="text-sm">
       <button
+        ref={button}
         type="button"
         aria-expanded={isOpen}
         className="group flex w-full items-center gap-2 rounded-md text-left"
@@ -51,8 +60,8 @@ export function CallView({
         <span className="sr-only">{state?.word ?? "under way"}</span>
         <span className="ml-auto flex shrink-0 items-center gap-2 pl-2 text-xs text-muted">
           {result?.denied && <span className="text-bad">denied</span>}
-          {beganAt !== undefined && endedAt !== undefined && (
-            <span className="numeric">{durationText(endedAt - beganAt)}</span>
+          {at !== undefined && endedAt !== undefined && (
+            <span className="numeric">{durationText(endedAt - at)}</span>
           )}
           <ChevronRight
             className={`size-4 opacity-60 group-hover:opacity-100 ${isOpen ? "rotate-90" : ""}`}

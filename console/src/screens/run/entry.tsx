@@ -5,7 +5,7 @@ import { Json } from "../../parts/code.js";
 import { Markdown } from "../../parts/markdown.js";
 import { bytesText, plainCode, visibleText } from "../../parts/words.js";
 import type { RunPlace } from "../../server/client.js";
-import type { Entry } from "../../server/run-log.js";
+import type { ChosenEntry, Entry } from "../../server/run-log.js";
 import { CallView } from "./call.js";
 import { QuestionInRun } from "./question-in-run.js";
 
@@ -15,9 +15,11 @@ interface EntryViewProps {
   readonly version: number;
   readonly place: RunPlace;
   readonly hasEnded: boolean;
+  /** Set while a reader wants to see it: another object is another wish. */
+  readonly chosen: ChosenEntry | undefined;
 }
 
-export const EntryView = memo(function EntryView({ entry, place, hasEnded }: EntryViewProps) {
+export const EntryView = memo(function EntryView({ entry, place, hasEnded, chosen }: EntryViewProps) {
   switch (entry.kind) {
     case "message":
       return entry.text.trim() === "" ? null : <Markdown text={entry.text} />;
@@ -30,7 +32,7 @@ export const EntryView = memo(function EntryView({ entry, place, hasEnded }: Ent
         </Foldable>
       );
     case "call":
-      return <CallView call={entry} place={place} hasEnded={hasEnded} />;
+      return <CallView call={entry} place={place} hasEnded={hasEnded} chosen={chosen} />;
     case "question":
       return <QuestionInRun question={entry.question} place={place} />;
     case "decision": {

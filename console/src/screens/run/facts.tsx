@@ -12,23 +12,27 @@ export function Facts({
   info,
   snapshot,
   receipt,
+  onChoose,
 }: {
   readonly info: RunInfo;
   readonly snapshot: RunSnapshot;
   readonly receipt: Receipt | undefined;
+  /** An entry of the activity was chosen, by its key. */
+  readonly onChoose: (entry: string) => void;
 }) {
-  const { plan, entries, events, result } = snapshot;
+  const { plan, events, result } = snapshot;
   const usage = result?.usage ?? snapshot.usage;
   return (
     <aside
       aria-label="Facts of the run"
-      className="shrink-0 space-y-6 border-t border-line px-4 py-4 text-sm md:px-8 lg:w-80 lg:overflow-y-auto lg:border-t-0 lg:border-l lg:px-6"
+      className="shrink-0 space-y-6 border-t border-line px-4 py-4 text-sm md:px-8 lg:w-88 xl:w-104 lg:overflow-y-auto lg:border-t-0 lg:border-l lg:px-6"
     >
       {plan.length > 0 && (
         <Part title="Plan">
           <Plan plan={plan} />
         </Part>
       )}
+      <Waterfall snapshot={snapshot} onChoose={onChoose} />
       <Part title="Run">
         <dl>
           <Fact term="Began">{momentText(info.startedAt ?? info.createdAt)}</Fact>
@@ -73,7 +77,6 @@ export function Facts({
           </dl>
         </Part>
       )}
-      <Waterfall entries={entries} />
     </aside>
   );
 }

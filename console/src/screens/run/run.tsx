@@ -10,7 +10,7 @@ import { OutcomeMark, UnconfinedBanner } from "../../parts/status.js";
 import { durationText, shortId, visibleText } from "../../parts/words.js";
 import { clientOf, type RunPlace } from "../../server/client.js";
 import { openQuestions, runInfo } from "../../server/queries.js";
-import { RunLog } from "../../server/run-log.js";
+import { type ChosenEntry, RunLog } from "../../server/run-log.js";
 import { Activity } from "./activity.js";
 import { Boundary } from "./boundary.js";
 import { Facts } from "./facts.js";
@@ -48,6 +48,8 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
   const wasLiveAtFirst = useRef<boolean>(undefined);
   const { data: info, error: missing } = useQuery(runInfo(place, !isLive));
   const { data: questions = [] } = useQuery(openQuestions);
+  const [chosen, setChosen] = useState<ChosenEntry>();
+  const choose = (key: string) => setChosen({ key });
   const openCount = questions.filter(
     ({ runId, projectId }) => runId === place.runId && projectId === info?.projectId,
   ).length;
@@ -85,10 +87,12 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
       <Tabs />
       <UnconfinedBanner receipt={receipt} />
       <div className="flex min-h-0 flex-1 flex-col overflow-y-auto border-t border-line lg:flex-row lg:overflow-hidden">
-        {tab === "activity" && <Activity place={place} snapshot={snapshot} follows={wasLive} />}
+        {tab === "activity" && (
+          <Activity place={place} snapshot={snapshot} follows={wasLive} chosen={chosen} onChoose={choose} />
+        )}
         {tab === "files" && <Files place={place} snapshot={snapshot} receipt={receipt} />}
         {tab === "boundary" && <Boundary snapshot={snapshot} receipt={receipt} />}
-        {tab === "activity" && <Facts info={info} snapshot={snapshot} receipt={receipt} />}
+        {tab === "activity" && <Facts info={info} snapshot={snapshot} receipt={receipt} onChoose={choose} />}
       </div>
       {error !== undefined && (
         <p role="alert" className="border-t border-line bg-bad-wash px-8 py-2 text-sm text-bad">
