@@ -2,8 +2,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { AtCapacity, messageOf, RunCancelled, StoreFailed, toAmbitError } from "@ambit/core";
 import { type AgentEvent, type AgentEventOf, isAbout, type RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
+import { runEnd } from "../run-end.js";
 import type { NewDelivery, NewInteraction } from "../store/index.js";
-import { aboutEnd, aboutExpiry, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
+import { aboutExpiry, aboutQuestion, type MessageSource } from "../webhooks/messages.js";
 import type { RecordGroup, RunLog } from "./follow.js";
 import { type RecordedRun, textOf } from "./recorded-run.js";
 
@@ -151,17 +152,10 @@ export class Recorder {
 
   async #finish(result: RunResult): Promise<boolean> {
     const { runLog, source } = this.options;
-    const text = JSON.stringify({ ...result, events: [] });
-    const end = {
-      result: text,
-      session: result.sessionId,
-      paused: result.stopReason === "paused",
-      delivery: aboutEnd(source, result),
-      usd: result.usage?.cost ?? 0,
-    };
+    const end = runEnd(source, result);
     const written = await runLog.end(end, this.#lost.signal);
     if (written === "fenced") this.lose(new RunCancelled(takenOver));
-    this.resultLength = text.length;
+    this.resultLength = end.result.length;
     return written === "written";
   }
 }
