@@ -278,6 +278,13 @@ describe("runs", () => {
     expect(page.url()).toContain("show=failed");
     await page.reload();
     await failed.waitFor();
+    await page.getByLabel("Sandbox").selectOption("local");
+    await failed.waitFor();
+    expect(page.url()).toContain("sandbox=local");
+    await page.getByLabel("Session").fill("none");
+    await page.getByText("No run is like this").waitFor();
+    await page.getByRole("link", { name: "Show all runs" }).click();
+    await row.waitFor();
     await page.keyboard.press("Tab");
     expect(await accessibilityFaults(page)).toEqual([]);
     expect(complaints).toEqual([]);

@@ -1,4 +1,4 @@
-import type { Receipt, RunInfo } from "../server/client.js";
+import type { ListedRun, Receipt, RunInfo } from "../server/client.js";
 
 /** What a run has come to, as colour and word. */
 export interface Outcome {
@@ -9,14 +9,33 @@ export interface Outcome {
 
 type Result = NonNullable<RunInfo["result"]>;
 
+/** What of a result its outcome depends on. */
+type ResultInShort = Pick<Result, "ok" | "stopReason"> & { readonly failure?: { readonly code: string } };
+
+/** Of a run in a list. Pure. */
+export function outcomeOfListed({ state, outcome, summary, openQuestions }: ListedRun): Outcome {
+  const { stopReason, failure } = summary ?? {};
+  const result = outcome && {
+    ok: outcome !== "failed",
+    stopReason: stopReason ?? (outcome === "completed" ? undefined : outcome),
+    ...(failure === undefined ? {} : { failure: { code: failure } }),
+  };
+  return outcomeOf(state, result, openQuestions);
+}
+
 /** @param openQuestions of this run. Pure. */
 export function outcomeOf(
   state: RunInfo["state"],
-  result: Pick<Result, "ok" | "stopReason" | "failure"> | undefined,
+  result: ResultInShort | undefined,
   openQuestions: number,
 ): Outcome {
   if (state === "queued") return { tone: "muted", word: "Queued", kind: "queued" };
-  if (openQuestions > 0) return { tone: "wait", word: "Waits for you", kind: "waiting" };
+  if (openQuestions > 0)
+    return {
+      tone: "wait",
+      word: openQuestions === 1 ? "Waits for you" : `Waits for ${openQuestions} answers`,
+      kind: "waiting",
+    };
   if (state === "running") return { tone: "accent", word: "Running", kind: "running" };
   if (result === undefined) return { tone: "muted", word: "Ended", kind: "completed" };
   if (result.failure?.code === "run_cancelled" || result.stopReason === "cancelled")
@@ -28,8 +47,14 @@ export function outcomeOf(
   return { tone: "wait", word: `Stopped: ${result.stopReason.replaceAll("_", " ")}`, kind: "completed" };
 }
 
+/** What of a receipt says how far a run was confined. */
+export type Confinement = Pick<Receipt, "confinement"> & {
+  readonly required: { readonly length: number };
+  readonly accepted: { readonly length: number };
+};
+
 /** How far a run was confined: `none` where nothing was, or nothing was demanded. Pure. */
-export function confinementOf(receipt: Pick<Receipt, "confinement" | "required" | "accepted"> | undefined): {
+export function confinementOf(receipt: Confinement | undefined): {
   readonly kind: "unknown" | "unconfined" | "open" | "gaps" | "confined";
   readonly words: string;
 } {

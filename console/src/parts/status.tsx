@@ -9,9 +9,8 @@ import {
   ShieldCheck,
   ShieldOff,
 } from "lucide-react";
-import type { Receipt } from "../server/client.js";
 import { toneClass } from "./basic.js";
-import { confinementOf, type Outcome } from "./outcome.js";
+import { type Confinement, confinementOf, type Outcome } from "./outcome.js";
 
 const icons = {
   queued: Clock,
@@ -55,7 +54,7 @@ const shields = {
   confined: { Mark: ShieldCheck, tone: "text-good" },
 } as const;
 
-export function ConfinementMark({ receipt }: { readonly receipt: Receipt | undefined }) {
+export function ConfinementMark({ receipt }: { readonly receipt: Confinement | undefined }) {
   const { kind, words } = confinementOf(receipt);
   if (kind === "unknown") return null;
   const { Mark, tone } = shields[kind];
@@ -68,7 +67,7 @@ export function ConfinementMark({ receipt }: { readonly receipt: Receipt | undef
 }
 
 /** Stands on every screen of a run that nothing confined. */
-export function UnconfinedBanner({ receipt }: { readonly receipt: Receipt | undefined }) {
+export function UnconfinedBanner({ receipt }: { readonly receipt: Confinement | undefined }) {
   const { kind } = confinementOf(receipt);
   if (kind !== "unconfined" && kind !== "open") return null;
   const isBad = kind === "unconfined";

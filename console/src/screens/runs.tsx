@@ -1,9 +1,10 @@
-import { useQueries, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from "react";
 import { Empty, ErrorNote, inputClass, Spinner, useNow } from "../parts/basic.js";
-import { outcomeOf } from "../parts/outcome.js";
+import { outcomeOfListed } from "../parts/outcome.js";
+import { useSession } from "../parts/session-context.js";
 import { ConfinementMark, OutcomeMark } from "../parts/status.js";
 import {
   agoText,
@@ -14,44 +15,52 @@ import {
   shortId,
   visibleText,
 } from "../parts/words.js";
-import type { ListedRun, RunInfo } from "../server/client.js";
-import { openQuestions, runInfo } from "../server/queries.js";
-import { idOf, RunList } from "../server/run-list.js";
+import type { ListedRun } from "../server/client.js";
+import { actors } from "../server/queries.js";
+import { idOf, type RunFilter, RunList } from "../server/run-list.js";
 import { type RunsSearch, readRunsSearch, type ShownState, shownStates } from "./runs-search.js";
 
 const route = getRouteApi("/runs");
 
 /** Pixels of a row; CSS has the same. */
 const rowHeight = 52;
-/** Ended runs whose outcome is looked at for a filter by outcome. */
-const maxLookedAt = 2_000;
-
 const words: Readonly<Record<ShownState, string>> = {
   all: "All",
+  queued: "Queued",
   running: "Running",
   waiting: "Waiting",
   failed: "Failed",
   completed: "Completed",
+  cancelled: "Cancelled",
+};
+
+const filters: Readonly<Record<ShownState, RunFilter>> = {
+  all: {},
+  queued: { state: "queued" },
+  running: { state: "running" },
+  waiting: { asking: true },
+  failed: { outcome: "failed" },
+  completed: { outcome: "completed" },
+  cancelled: { outcome: "cancelled" },
 };
 
 const columns =
-  "md:grid md:grid-cols-[9.5rem_minmax(10rem,1.3fr)_minmax(7rem,1fr)_8.5rem_5.5rem_5.5rem_6.5rem] md:items-center md:gap-4";
+  "md:grid md:grid-cols-[10.5rem_minmax(10rem,1.4fr)_minmax(5rem,0.8fr)_9rem_4rem_4rem_5.5rem_6rem] md:items-center md:gap-4";
 
 export function RunsScreen() {
-  const search = route.useSearch();
+  const search: RunsSearch = route.useSearch();
   const navigate = route.useNavigate();
-  const { show = "all", agent = "", session = "", project } = search;
-  const list = useMemo(
-    () => new RunList({ sessionId: session === "" ? undefined : session, projectId: project }),
-    [session, project],
-  );
+  const isOfOneProject = useSession().project !== undefined;
+  const { show = "all", agent, sandbox, session, project } = search;
+  const list = useMemo(() => {
+    const named = { harness: agent, sandbox, sessionId: session, projectId: project };
+    const given = Object.entries(named).filter(([, value]) => value !== undefined);
+    return new RunList({ ...filters[show], ...Object.fromEntries(given) });
+  }, [show, agent, sandbox, session, project]);
   const { runs, isComplete, isRead, error } = useSyncExternalStore(list.subscribe, list.snapshot);
-  const { data: questions = [] } = useQuery(openQuestions);
-  const { shown, outcomes } = useShown(runs, show, agent, questions);
-  const change = (part: Partial<RunsSearch> & { readonly show?: RunsSearch["show"] | undefined }) => {
+  const change = (part: { readonly [Name in keyof RunsSearch]?: RunsSearch[Name] | undefined }) => {
     void navigate({ to: "/runs", search: readRunsSearch({ ...search, ...part }), replace: true });
   };
-  const agents = useMemo(() => [...new Set(runs.map(({ harness }) => harness))].toSorted(), [runs]);
   return (
     <>
       <header className="flex flex-wrap items-center gap-x-6 gap-y-3 px-4 pt-4 pb-3 md:px-8 md:pt-6">
@@ -71,25 +80,31 @@ export function RunsScreen() {
             </button>
           ))}
         </div>
-        <div className="flex w-full gap-2 md:ml-auto md:w-auto">
-          <select
-            aria-label="Agent"
-            className={`${inputClass} md:w-36`}
-            value={agent}
-            onChange={(event) => change({ agent: event.target.value })}
-          >
-            <option value="">Every agent</option>
-            {agents.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-          <input
-            aria-label="Session"
-            placeholder="Session"
-            className={`${inputClass} md:w-44`}
-            value={session}
-            onChange={(event) => change({ session: event.target.value })}
+        <div className="flex w-full flex-wrap gap-2 xl:ml-auto xl:w-auto">
+          <Choice
+            label="Agent"
+            all="Every agent"
+            kind="harness"
+            chosen={agent}
+            onChoose={(name) => change({ agent: name })}
           />
+          <Choice
+            label="Sandbox"
+            all="Every sandbox"
+            kind="sandbox"
+            chosen={sandbox}
+            onChoose={(name) => change({ sandbox: name })}
+          />
+          {(["session", ...(isOfOneProject ? [] : (["project"] as const))] as const).map((name) => (
+            <input
+              key={name}
+              aria-label={name === "session" ? "Session" : "Project"}
+              placeholder={name === "session" ? "Session" : "Project"}
+              className={`${inputClass} min-w-24 flex-1 xl:w-32 xl:flex-none`}
+              value={search[name] ?? ""}
+              onChange={(event) => change({ [name]: event.target.value })}
+            />
+          ))}
         </div>
       </header>
       <div className={`${columns} hidden border-b border-line px-8 pb-2 text-xs text-muted`} aria-hidden>
@@ -98,6 +113,7 @@ export function RunsScreen() {
         <span>Session</span>
         <span>Boundary</span>
         <span className="text-right">Tokens</span>
+        <span className="text-right">Cost</span>
         <span className="text-right">Took</span>
         <span className="text-right">Began</span>
       </div>
@@ -105,12 +121,12 @@ export function RunsScreen() {
         <ErrorNote error={error} />
       ) : !isRead ? (
         <Spinner label="Reading the runs" />
-      ) : shown.length === 0 ? (
-        <NoRuns isFiltered={show !== "all" || agent !== "" || session !== ""} />
+      ) : runs.length === 0 ? (
+        <NoRuns isFiltered={Object.keys(search).length > 0} />
       ) : (
         <Rows
-          runs={shown}
-          outcomes={outcomes}
+          key={JSON.stringify(search)}
+          runs={runs}
           onEnd={() => {
             if (!isComplete) void list.readOlder();
           }}
@@ -139,55 +155,39 @@ function NoRuns({ isFiltered }: { readonly isFiltered: boolean }) {
   );
 }
 
-/** The runs that the filter shows. Those by outcome need each run's result, which lists don't have. */
-function useShown(
-  runs: readonly ListedRun[],
-  show: ShownState,
-  agent: string,
-  questions: readonly { readonly runId: string; readonly projectId?: string }[],
-) {
-  const asking = useMemo(() => {
-    const counts = new Map<string, number>();
-    for (const { runId, projectId } of questions) {
-      const id = projectId === undefined ? runId : `${projectId}/${runId}`;
-      counts.set(id, (counts.get(id) ?? 0) + 1);
-    }
-    return counts;
-  }, [questions]);
-  const ofAgent = useMemo(
-    () => (agent === "" ? runs : runs.filter(({ harness }) => harness === agent)),
-    [runs, agent],
+/** The loaded actors of a kind, and the one that the address names. */
+function Choice({
+  label,
+  all,
+  kind,
+  chosen,
+  onChoose,
+}: {
+  readonly label: string;
+  readonly all: string;
+  readonly kind: "harness" | "sandbox";
+  readonly chosen: string | undefined;
+  readonly onChoose: (name: string) => void;
+}) {
+  const { data = [] } = useQuery(actors);
+  const loaded = data.filter((actor) => actor.kind === kind).map(({ name }) => name);
+  const names = [...new Set([...loaded, ...(chosen === undefined ? [] : [chosen])])].toSorted();
+  return (
+    <select
+      aria-label={label}
+      className={`${inputClass} min-w-24 flex-1 xl:w-36 xl:flex-none`}
+      value={chosen ?? ""}
+      onChange={(event) => onChoose(event.target.value)}
+    >
+      <option value="">{all}</option>
+      {names.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
   );
-  const byOutcome = show === "failed" || show === "completed";
-  const ended = useMemo(
-    () => (byOutcome ? ofAgent.filter(({ state }) => state === "ended").slice(0, maxLookedAt) : []),
-    [ofAgent, byOutcome],
-  );
-  const results = useQueries({
-    queries: ended.map((run) => runInfo(run, true)),
-    combine: (all) => all.map(({ data }) => data?.result),
-  });
-  const shown = useMemo(() => {
-    if (show === "all") return ofAgent;
-    if (show === "running") return ofAgent.filter(({ state }) => state !== "ended");
-    if (show === "waiting") return ofAgent.filter((run) => asking.has(idOf(run)));
-    return ended.filter((run, at) => {
-      const result = results[at];
-      return result !== undefined && outcomeOf(run.state, result, 0).kind === show;
-    });
-  }, [ofAgent, ended, results, show, asking]);
-  return { shown, outcomes: asking };
 }
 
-function Rows({
-  runs,
-  outcomes,
-  onEnd,
-}: {
-  readonly runs: readonly ListedRun[];
-  readonly outcomes: ReadonlyMap<string, number>;
-  readonly onEnd: () => void;
-}) {
+function Rows({ runs, onEnd }: { readonly runs: readonly ListedRun[]; readonly onEnd: () => void }) {
   const scroller = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({
     count: runs.length,
@@ -224,7 +224,7 @@ function Rows({
               className="absolute inset-x-0 h-[52px] border-b border-line"
               style={{ transform: `translateY(${start}px)` }}
             >
-              <RunRow run={run} openCount={outcomes.get(idOf(run)) ?? 0} />
+              <RunRow run={run} />
             </li>
           );
         })}
@@ -246,12 +246,10 @@ function useStill(runs: readonly ListedRun[], scroller: { readonly current: HTML
   }, [runs, scroller]);
 }
 
-function RunRow({ run, openCount }: { readonly run: ListedRun; readonly openCount: number }) {
+function RunRow({ run }: { readonly run: ListedRun }) {
   const now = useNow(1_000);
-  const hasEnded = run.state === "ended";
-  const { data } = useQuery({ ...runInfo(run, true), enabled: hasEnded });
-  const outcome = outcomeOf(run.state, data?.result, openCount);
-  const { runId, projectId, sessionId, harness, sandbox, createdAt } = run;
+  const { runId, projectId, sessionId, harness, sandbox, createdAt, summary } = run;
+  const { total, cost } = summary?.usage ?? {};
   return (
     <Link
       to="/runs/$runId"
@@ -259,7 +257,7 @@ function RunRow({ run, openCount }: { readonly run: ListedRun; readonly openCoun
       search={projectId === undefined ? {} : { project: projectId }}
       className={`${columns} flex h-full flex-wrap content-center items-center gap-x-3 px-4 text-sm hover:bg-hover focus-visible:-outline-offset-2 md:px-8`}
     >
-      <OutcomeMark outcome={outcome} />
+      <OutcomeMark outcome={outcomeOfListed(run)} />
       <span className="min-w-0 flex-1">
         <span className="flex items-baseline gap-2">
           <span className="truncate font-medium">{visibleText(harness)}</span>
@@ -268,14 +266,19 @@ function RunRow({ run, openCount }: { readonly run: ListedRun; readonly openCoun
             <span className="truncate text-xs text-muted">{visibleText(projectId)}</span>
           )}
         </span>
-        <span className="hidden truncate text-xs text-muted md:block">{lastWords(data)}</span>
+        <span className="hidden truncate text-xs text-muted md:block">{excerptText(summary?.excerpt)}</span>
       </span>
       <span className="hidden truncate text-muted md:block">{visibleText(sessionId ?? "")}</span>
       <span className="order-last flex w-full text-xs md:order-none md:w-auto md:text-sm">
-        <ConfinementMark receipt={data?.result?.receipt} />
-        {data?.result === undefined && <span className="text-muted">{visibleText(sandbox)}</span>}
+        <ConfinementMark receipt={summary?.receipt} />
+        {summary?.receipt === undefined && <span className="text-muted">{visibleText(sandbox)}</span>}
       </span>
-      <span className="numeric hidden text-right text-muted md:block">{spentBy(data)}</span>
+      <span className="numeric hidden text-right text-muted md:block">
+        {total === undefined ? "" : compactText(total)}
+      </span>
+      <span className="numeric hidden text-right text-muted md:block">
+        {cost === undefined ? "" : dollarsText(cost)}
+      </span>
       <span className="numeric hidden text-right md:block">{took(run, now)}</span>
       <time
         className="numeric text-right text-xs whitespace-nowrap text-muted md:text-sm"
@@ -288,17 +291,8 @@ function RunRow({ run, openCount }: { readonly run: ListedRun; readonly openCoun
   );
 }
 
-/** What the run said last, or why it failed. */
-function lastWords(info: RunInfo | undefined): string {
-  const { error, output = "" } = info?.result ?? {};
-  return visibleText((error ?? output).slice(-500).replaceAll(/[*_`#>]+/g, "")).slice(-160);
-}
-
-function spentBy(info: RunInfo | undefined): string {
-  const { cost, total } = info?.result?.usage ?? {};
-  if (cost !== undefined) return dollarsText(cost);
-  return total === undefined ? "" : compactText(total);
-}
+/** What the run said last, or why it failed, without the marks of Markdown. */
+const excerptText = (excerpt = "") => visibleText(excerpt.replaceAll(/[*_`#>]+/g, ""));
 
 function took({ startedAt, endedAt }: ListedRun, now: number): string {
   if (startedAt === undefined) return "";

@@ -1,10 +1,12 @@
+import { AmbitError } from "@ambit/client";
 import { client, type ListedRun } from "./client.js";
 import { lookMs } from "./queries.js";
 
-export interface RunFilter {
-  readonly sessionId?: string | undefined;
-  readonly projectId?: string | undefined;
-}
+/** Which runs a list has, as the server filters them. */
+export type RunFilter = Pick<
+  NonNullable<Parameters<typeof client.runs>[0]>,
+  "sessionId" | "state" | "outcome" | "harness" | "sandbox" | "asking"
+> & { readonly projectId?: string };
 
 export interface RunListSnapshot {
   /** The newest first. */
@@ -19,9 +21,15 @@ export interface RunListSnapshot {
 const pageSize = 200;
 /** Pages that a look at the newest reads at most, until it meets what was read before. */
 const maxPages = 25;
+/** Older runs under way that one look reads again, at most. */
+const maxReadAgain = 20;
 
-export const idOf = ({ projectId, runId }: ListedRun) =>
+export const idOf = ({ projectId, runId }: Pick<ListedRun, "projectId" | "runId">) =>
   projectId === undefined ? runId : `${projectId}/${runId}`;
+
+/** Whether one run stands above another. Times and ids are ASCII. */
+const isAbove = (one: ListedRun, other: ListedRun) =>
+  one.createdAt === other.createdAt ? one.runId > other.runId : one.createdAt > other.createdAt;
 
 /** The stored runs as far as they were read: the newest again and again, older ones when someone looks for them. */
 export class RunList {
@@ -66,10 +74,8 @@ export class RunList {
     this.#isReading = true;
     try {
       const newest = await this.#newest();
-      // Those under way, which may be older than all of these.
-      const { runs: running } = await client.runs({ ...this.#query, state: "running", limit: pageSize });
-      const listedRunning = running.filter((run) => this.#runs.has(idOf(run)));
-      this.#publish([...newest, ...listedRunning], newest.length === 0);
+      this.#dropMissing(newest);
+      this.#publish([...newest, ...(await this.#readAgain(newest))], newest.length === 0);
     } catch (error) {
       this.#fail(error);
     } finally {
@@ -89,23 +95,49 @@ export class RunList {
     return read;
   }
 
-  async #page(after: string | undefined): Promise<readonly ListedRun[]> {
-    const place = after === undefined ? {} : { after };
-    return (await client.runs({ ...this.#query, ...place, limit: pageSize })).runs;
+  /** Of the runs that stand among the newest, those that the server didn't list: they were deleted, or fit the filter no more. */
+  #dropMissing(newest: readonly ListedRun[]): void {
+    const listed = new Set(newest.map(idOf));
+    const last = newest.at(-1);
+    for (const [id, run] of this.#runs)
+      if (!listed.has(id) && (last === undefined || run.createdAt > last.createdAt)) this.#runs.delete(id);
   }
 
-  get #query() {
-    const named = Object.entries(this.filter).filter(([, value]) => value !== undefined);
-    return Object.fromEntries(named);
+  /** Runs under way, or with open questions, that are older than the newest. */
+  async #readAgain(newest: readonly ListedRun[]): Promise<readonly ListedRun[]> {
+    const listed = new Set(newest.map(idOf));
+    const changing = [...this.#runs.values()].filter(
+      (run) => (run.state !== "ended" || run.openQuestions > 0) && !listed.has(idOf(run)),
+    );
+    const looked = await Promise.all(changing.slice(0, maxReadAgain).map((run) => this.#again(run)));
+    return looked.filter((run) => run !== undefined);
+  }
+
+  async #again(run: ListedRun): Promise<ListedRun | undefined> {
+    const { runId, projectId } = run;
+    try {
+      const { result: _, deliveries: __, ...now } = await client.runInfo(runId, { projectId });
+      const { state, outcome, asking } = this.filter;
+      const fits =
+        (state === undefined || state === now.state) &&
+        (outcome === undefined || outcome === now.outcome) &&
+        (asking === undefined || now.openQuestions > 0);
+      if (fits) return now;
+    } catch (error) {
+      if (!(error instanceof AmbitError && error.status === 404)) throw error;
+    }
+    this.#runs.delete(idOf(run));
+    return undefined;
+  }
+
+  async #page(after: string | undefined): Promise<readonly ListedRun[]> {
+    const place = after === undefined ? {} : { after };
+    return (await client.runs({ ...this.filter, ...place, limit: pageSize })).runs;
   }
 
   #publish(runs: readonly ListedRun[], isEnd: boolean): void {
     for (const run of runs) this.#runs.set(idOf(run), run);
-    const ordered = [...this.#runs.values()].toSorted((one, other) =>
-      other.createdAt === one.createdAt
-        ? other.runId.localeCompare(one.runId)
-        : other.createdAt.localeCompare(one.createdAt),
-    );
+    const ordered = [...this.#runs.values()].toSorted((one, other) => (isAbove(one, other) ? -1 : 1));
     const isComplete = this.#snapshot.isComplete || isEnd;
     this.#tell({ runs: ordered, isComplete, isRead: true, error: undefined });
   }

@@ -354,6 +354,11 @@ export class AmbitClient {
 interface RunFilter {
   readonly sessionId?: string;
   readonly state?: "queued" | "running" | "ended";
+  readonly outcome?: NonNullable<ListedRun["outcome"]>;
+  readonly harness?: string;
+  readonly sandbox?: string;
+  /** Only runs with open questions. */
+  readonly asking?: true;
 }
 
 interface InteractionFilter {

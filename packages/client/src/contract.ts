@@ -1551,6 +1551,31 @@ export interface components {
             startedAt?: string;
             /** Format: date-time */
             endedAt?: string;
+            openQuestions: number;
+            /** @enum {string} */
+            outcome?: "completed" | "paused" | "cancelled" | "failed";
+            summary?: {
+                stopReason?: string;
+                /** @enum {string} */
+                failure?: "request_invalid" | "unauthorized" | "not_found" | "boundary_refused" | "at_capacity" | "session_in_use" | "command_executed" | "plugin_load_failed" | "plugin_broke_contract" | "sandbox_failed" | "harness_failed" | "model_failed" | "budget_exceeded" | "run_cancelled" | "run_timed_out" | "runner_lost" | "store_failed" | "outputs_failed" | "source_failed" | "snapshot_failed" | "setup_failed" | "session_elsewhere" | "idempotency_key_reused" | "interaction_expired" | "internal";
+                excerpt?: string;
+                model?: string;
+                usage?: {
+                    input?: number;
+                    cached?: number;
+                    cacheWritten?: number;
+                    output?: number;
+                    reasoning?: number;
+                    total?: number;
+                    cost?: number;
+                };
+                receipt?: {
+                    /** @enum {string} */
+                    confinement: "confined" | "unconfined";
+                    required: ("network.deny" | "network.allow-cidr" | "network.allow-host" | "filesystem.read-only" | "filesystem.workspace-only" | "filesystem.none" | "filesystem.host-hidden" | "process.contained" | "environment.named-only" | "environment.per-tool" | "resources.memory" | "resources.processes" | "resources.cpu" | "resources.disk" | "secrets.hidden" | "inbound.ports")[];
+                    accepted: ("network.deny" | "network.allow-cidr" | "network.allow-host" | "filesystem.read-only" | "filesystem.workspace-only" | "filesystem.none" | "filesystem.host-hidden" | "process.contained" | "environment.named-only" | "environment.per-tool" | "resources.memory" | "resources.processes" | "resources.cpu" | "resources.disk" | "secrets.hidden" | "inbound.ports")[];
+                };
+            };
             result?: components["schemas"]["RunResult"];
             deliveries?: {
                 id: string;
@@ -1586,6 +1611,31 @@ export interface components {
                 startedAt?: string;
                 /** Format: date-time */
                 endedAt?: string;
+                openQuestions: number;
+                /** @enum {string} */
+                outcome?: "completed" | "paused" | "cancelled" | "failed";
+                summary?: {
+                    stopReason?: string;
+                    /** @enum {string} */
+                    failure?: "request_invalid" | "unauthorized" | "not_found" | "boundary_refused" | "at_capacity" | "session_in_use" | "command_executed" | "plugin_load_failed" | "plugin_broke_contract" | "sandbox_failed" | "harness_failed" | "model_failed" | "budget_exceeded" | "run_cancelled" | "run_timed_out" | "runner_lost" | "store_failed" | "outputs_failed" | "source_failed" | "snapshot_failed" | "setup_failed" | "session_elsewhere" | "idempotency_key_reused" | "interaction_expired" | "internal";
+                    excerpt?: string;
+                    model?: string;
+                    usage?: {
+                        input?: number;
+                        cached?: number;
+                        cacheWritten?: number;
+                        output?: number;
+                        reasoning?: number;
+                        total?: number;
+                        cost?: number;
+                    };
+                    receipt?: {
+                        /** @enum {string} */
+                        confinement: "confined" | "unconfined";
+                        required: ("network.deny" | "network.allow-cidr" | "network.allow-host" | "filesystem.read-only" | "filesystem.workspace-only" | "filesystem.none" | "filesystem.host-hidden" | "process.contained" | "environment.named-only" | "environment.per-tool" | "resources.memory" | "resources.processes" | "resources.cpu" | "resources.disk" | "secrets.hidden" | "inbound.ports")[];
+                        accepted: ("network.deny" | "network.allow-cidr" | "network.allow-host" | "filesystem.read-only" | "filesystem.workspace-only" | "filesystem.none" | "filesystem.host-hidden" | "process.contained" | "environment.named-only" | "environment.per-tool" | "resources.memory" | "resources.processes" | "resources.cpu" | "resources.disk" | "secrets.hidden" | "inbound.ports")[];
+                    };
+                };
             }[];
         };
         /** SessionsResponse */

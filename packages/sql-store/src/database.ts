@@ -75,6 +75,10 @@ export class Columns {
     return this.row[name] === null ? undefined : this.number(name);
   }
 
+  optionalOneOf<Text extends string>(name: string, texts: readonly Text[]): Text | undefined {
+    return this.row[name] === null ? undefined : this.oneOf(name, texts);
+  }
+
   /** Reads a text column that has one of the given values. */
   oneOf<Text extends string>(name: string, texts: readonly Text[]): Text {
     const value = this.text(name);

@@ -114,6 +114,21 @@ export const migrations: readonly (readonly Statement[])[] = [
   statements(`ALTER TABLE ambit_sessions ADD COLUMN remains TEXT`),
   // Who answered a question.
   statements(`ALTER TABLE ambit_interactions ADD COLUMN answerer TEXT`),
+  // Lists by outcome, agent and sandbox. A result begins with "ok"; in its texts, quotes have a backslash.
+  statements(
+    `ALTER TABLE ambit_runs ADD COLUMN outcome TEXT`,
+    `ALTER TABLE ambit_runs ADD COLUMN summary TEXT`,
+    `UPDATE ambit_runs SET outcome = CASE WHEN result LIKE '{"ok":false%' THEN 'failed'
+      WHEN result LIKE '%"stopReason":"paused"%' THEN 'paused'
+      WHEN result LIKE '%"stopReason":"cancelled"%' THEN 'cancelled' ELSE 'completed' END WHERE state = 'ended'`,
+    ...["", "project, "].flatMap((project, ofProject) =>
+      ["outcome", "harness", "sandbox"].map(
+        (column) =>
+          `CREATE INDEX ambit_runs_${ofProject === 0 ? "" : "project_"}${column}
+          ON ambit_runs (${project}${column}, created_at, id) ${column === "outcome" ? "WHERE outcome IS NOT NULL" : ""}`,
+      ),
+    ),
+  ),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

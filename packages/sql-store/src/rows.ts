@@ -4,13 +4,26 @@ import {
   type RunHead,
   type RunStateName,
   type RunWebhook,
+  runOutcomeSchema,
   type StoredInteraction,
   type StoredRun,
   type StoredSession,
 } from "@ambit/durable/store";
 import { Columns, type Row } from "./database.js";
+import { sql } from "./query.js";
 
 const runStates: readonly RunStateName[] = ["queued", "running", "ended"];
+
+const openQuestions = sql`(SELECT COUNT(*) FROM ambit_interactions i
+  WHERE i.run_id = ambit_runs.id AND i.state = 'open') AS open_questions`;
+
+/** All columns of a run, after `SELECT`. */
+export const wholeRun = sql`ambit_runs.*, ${openQuestions} FROM ambit_runs`;
+
+/** The same, without those that hold a whole result, request or recovery: a page of them could fill the memory. */
+export const listedRun = sql`id, project, session, state, replica, fence, digest, harness, sandbox, webhook, trace,
+  cancel_requested, events, size, created_at, started_at, ended_at, outcome, summary, ${openQuestions},
+  CAST(NULL AS TEXT) AS sealed_recovery, CAST(NULL AS TEXT) AS result FROM ambit_runs`;
 
 export function runOf(row: Row): StoredRun {
   const columns = new Columns(row);
@@ -30,6 +43,9 @@ export function runOf(row: Row): StoredRun {
     createdAt: columns.number("created_at"),
     startedAt: columns.optionalNumber("started_at"),
     endedAt: columns.optionalNumber("ended_at"),
+    openQuestions: columns.number("open_questions"),
+    outcome: columns.optionalOneOf("outcome", runOutcomeSchema.options),
+    summary: columns.optionalText("summary"),
     result: columns.optionalText("result"),
   };
 }

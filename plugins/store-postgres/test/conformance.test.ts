@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chown, mkdir, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { migrations } from "@ambit/sql-store/schema";
 import {
   type PgBouncer,
   type Postgres,
@@ -63,6 +64,7 @@ if (missing !== undefined) {
       const client = new pg.Client(server.url);
       await client.connect();
       const open = () => openPostgres({ url: server.url, schema, connections: 2, pooling: "none" }, log);
+      const end = { result: "{}", outcome: "completed", summary: "{}", session: undefined } as const;
       const replicas = { one: await open(), two: await open() };
       try {
         await client.query(`CREATE TABLESPACE space_full LOCATION '${disk}/space'`);
@@ -95,9 +97,7 @@ if (missing !== undefined) {
           };
           await expect(fill()).rejects.toMatchObject(full);
           await store.renew(runId, "http://here", 60_000);
-          expect(await store.finish(runId, 1, { result: "{}", session: undefined, paused: false })).toBe(
-            "written",
-          );
+          expect(await store.finish(runId, 1, end)).toBe("written");
         }
         expect(await replicas.two.delete("one")).toBe(true);
         expect(await replicas.one.get("one")).toBeUndefined();
@@ -109,6 +109,30 @@ if (missing !== undefined) {
         await client.query("DROP TABLESPACE IF EXISTS space_full");
         await client.end();
         spawnSync("umount", [disk]);
+      }
+    });
+
+    it("says what a run of an earlier schema came to", async () => {
+      const [schema, version] = ["earlier", 12];
+      const client = new pg.Client(server.url);
+      await client.connect();
+      try {
+        await client.query(`CREATE SCHEMA ${schema}; SET search_path = ${schema}`);
+        await client.query("CREATE TABLE ambit_schema (version BIGINT NOT NULL)");
+        await client.query(`INSERT INTO ambit_schema VALUES (${version})`);
+        for (const { text } of migrations.slice(0, version).flat()) await client.query(text);
+        await client.query(
+          `INSERT INTO ambit_runs (id, state, replica, fence, digest, harness, sandbox, created_at, result)
+          VALUES ('r', 'ended', 'one', 1, 'd', 'demo', 'local', 1, '{"ok":false,"error":"none"}')`,
+        );
+        const { openPostgres } = await import("../src/open-postgres.js");
+        const log = { debug() {}, info() {}, warn() {}, error() {} };
+        const store = await openPostgres({ url: server.url, schema, connections: 1, pooling: "none" }, log);
+        expect(await store.list({ outcome: "failed", limit: 1 })).toMatchObject([{ id: "r" }]);
+        await store.close();
+      } finally {
+        await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+        await client.end();
       }
     });
 

@@ -33,7 +33,12 @@ it.each([
     sandbox: "local",
   });
   await store.append({ runId: "r", fence: 1, first: 1, count: 1, text: `${canary}\n` });
-  await store.finish("r", 1, { result: JSON.stringify({ canary }), session: undefined, paused: false });
+  await store.finish("r", 1, {
+    result: JSON.stringify({ canary }),
+    outcome: "completed",
+    summary: "{}",
+    session: undefined,
+  });
   expect(await holders()).not.toEqual([]);
   await expect
     .poll(async () => {

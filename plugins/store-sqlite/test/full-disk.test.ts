@@ -8,7 +8,7 @@ import { expect, it, onTestFinished, type TestContext } from "vitest";
 import { Reserve } from "../src/reserve.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
-const end = { result: "{}", session: undefined, paused: false };
+const end = { result: "{}", outcome: "completed", summary: "{}", session: undefined } as const;
 const full = { code: "store_failed", status: 503, message: expect.stringContaining("delete runs") };
 
 async function smallDisk(context: TestContext): Promise<string> {

@@ -11,6 +11,16 @@ it.each<readonly [string, (store: Store) => Promise<unknown>]>([
   ["a project's runs", (store) => store.list(page)],
   ["a project's ended runs", (store) => store.list({ ...page, state: "ended" })],
   ["the next page of a project's runs", (store) => store.list({ ...page, after: "r" })],
+  ...(["completed", "failed"] as const).flatMap((outcome): [string, (store: Store) => Promise<unknown>][] => [
+    [`all runs that ${outcome}`, (store) => store.list({ limit: 100, outcome })],
+    [`a project's runs that ${outcome}`, (store) => store.list({ ...page, outcome })],
+    [`the next page of runs that ${outcome}`, (store) => store.list({ limit: 100, outcome, after: "r" })],
+  ]),
+  ["runs that ask", (store) => store.list({ limit: 100, asking: true })],
+  ["all runs of one agent", (store) => store.list({ limit: 100, harness: "demo" })],
+  ["a project's runs of one agent", (store) => store.list({ ...page, harness: "demo" })],
+  ["all runs in one sandbox", (store) => store.list({ limit: 100, sandbox: "local" })],
+  ["a project's runs in one sandbox", (store) => store.list({ ...page, sandbox: "local", after: "r" })],
   ["the next page of all runs", (store) => store.list({ limit: 100, after: "r" })],
   ["the next page of a project's questions", (store) => store.interactions({ ...page, after: "i" })],
   ["a project's open questions", (store) => store.interactions({ ...page, state: "open" })],
@@ -40,6 +50,7 @@ it.each<readonly [string, (store: Store) => Promise<unknown>]>([
   const steps = plan.join("\n");
   expect(steps).toMatch(/^SEARCH ambit_/m);
   // Each row that is skipped or sorted costs as much as one that is wanted.
-  if (what.startsWith("reading")) expect(steps).toContain("(run_id=? AND first_event>?)");
+  if (what === "runs that ask") expect(steps).toContain("(id=?)");
+  else if (what.startsWith("reading")) expect(steps).toContain("(run_id=? AND first_event>?)");
   else expect(steps).not.toMatch(/^SCAN ambit_|TEMP B-TREE/m);
 });

@@ -36,7 +36,13 @@ describe("the samples of docs/http.md", () => {
 
   it("are of each part", () => {
     const names = new Set(samples.map(([, name]) => name));
-    expect([...names]).toEqual(["RunRequest", "StreamRecord", "InteractionAnswer", "FailedResult"]);
+    expect([...names]).toEqual([
+      "RunRequest",
+      "StreamRecord",
+      "RunsResponse",
+      "InteractionAnswer",
+      "FailedResult",
+    ]);
   });
 
   it("include a frame", () => {

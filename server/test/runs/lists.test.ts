@@ -19,6 +19,9 @@ describePlaces("a list of runs", (serve) => {
     expect(await list(`limit=1&after=${all[0]?.runId}`)).toEqual([all[1]]);
     expect(await list(`after=${all[2]?.runId}`)).toEqual([]);
     expect(await list("state=queued")).toEqual([]);
+    expect(await list("outcome=completed&harness=scripted&sandbox=none")).toEqual(all);
+    for (const other of ["outcome=failed", "asking=true", "harness=other", "sandbox=local"])
+      expect(await list(other)).toEqual([]);
     expect(await (await get("/sessions/s/run")).json()).toMatchObject({ ...all[1], result: { ok: true } });
     expect((await get("/sessions/none/run")).status).toBe(404);
     expect((await get("/sessions/s/run?projectId=other")).status).toBe(404);
@@ -27,6 +30,9 @@ describePlaces("a list of runs", (serve) => {
         ({ path, message }) => `${path} ${message}`,
       );
     expect(await refused("/runs?sesionId=s")).toEqual(["sesionId is unknown here: did you mean sessionId?"]);
+    expect(await refused("/runs?outcome=ok")).toEqual([
+      "outcome must be one of completed, paused, cancelled, failed",
+    ]);
     expect(await refused("/runs?state=done")).toEqual(["state must be one of queued, running, ended"]);
     for (const [route, row] of [
       ["/runs", "run"],

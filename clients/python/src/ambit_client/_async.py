@@ -429,20 +429,47 @@ class AsyncClient:
         *,
         session_id: str | None = None,
         state: str | None = None,
+        outcome: str | None = None,
+        harness: str | None = None,
+        sandbox: str | None = None,
+        asking: bool = False,
         after: str | None = None,
         limit: int | None = None,
     ) -> list[models.RunsResponseRun]:
         """One page, the newest first: the runs after the id that ends the page before."""
-        filters = {"sessionId": session_id, "state": state, "after": after, "limit": limit}
-        return (await self._http.get(models.RunsResponse, "/runs", **filters)).runs
+        filters = {
+            "sessionId": session_id,
+            "state": state,
+            "outcome": outcome,
+            "harness": harness,
+            "sandbox": sandbox,
+            "asking": "true" if asking else None,
+        }
+        return (await self._http.get(models.RunsResponse, "/runs", **filters, after=after, limit=limit)).runs
 
     async def each_run(
-        self, *, session_id: str | None = None, state: str | None = None
+        self,
+        *,
+        session_id: str | None = None,
+        state: str | None = None,
+        outcome: str | None = None,
+        harness: str | None = None,
+        sandbox: str | None = None,
+        asking: bool = False,
     ) -> AsyncIterator[models.RunsResponseRun]:
         """All of them, the newest first, page by page as they are read."""
         after: str | None = None
         # A page may be shorter than its limit, so only an empty one is the end.
-        while page := await self.runs(session_id=session_id, state=state, after=after, limit=1_000):
+        while page := await self.runs(
+            session_id=session_id,
+            state=state,
+            outcome=outcome,
+            harness=harness,
+            sandbox=sandbox,
+            asking=asking,
+            after=after,
+            limit=1_000,
+        ):
             for run in page:
                 yield run
             after = run.run_id if run.project_id is None else f"{run.project_id}/{run.run_id}"

@@ -2591,6 +2591,42 @@ class AcceptedResponse(BaseModel):
     state: Literal['queued', 'running', 'ended']
 
 
+class RunInfoSummaryUsage(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    input: float | None = None
+    cached: float | None = None
+    cache_written: Annotated[float | None, Field(alias='cacheWritten')] = None
+    output: float | None = None
+    reasoning: float | None = None
+    total: float | None = None
+    cost: float | None = None
+
+
+class RunInfoSummaryReceipt(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    confinement: Literal['confined', 'unconfined']
+    required: list[Literal['network.deny', 'network.allow-cidr', 'network.allow-host', 'filesystem.read-only', 'filesystem.workspace-only', 'filesystem.none', 'filesystem.host-hidden', 'process.contained', 'environment.named-only', 'environment.per-tool', 'resources.memory', 'resources.processes', 'resources.cpu', 'resources.disk', 'secrets.hidden', 'inbound.ports']]
+    accepted: list[Literal['network.deny', 'network.allow-cidr', 'network.allow-host', 'filesystem.read-only', 'filesystem.workspace-only', 'filesystem.none', 'filesystem.host-hidden', 'process.contained', 'environment.named-only', 'environment.per-tool', 'resources.memory', 'resources.processes', 'resources.cpu', 'resources.disk', 'secrets.hidden', 'inbound.ports']]
+
+
+class RunInfoSummary(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    stop_reason: Annotated[str | None, Field(alias='stopReason')] = None
+    failure: Literal['request_invalid', 'unauthorized', 'not_found', 'boundary_refused', 'at_capacity', 'session_in_use', 'command_executed', 'plugin_load_failed', 'plugin_broke_contract', 'sandbox_failed', 'harness_failed', 'model_failed', 'budget_exceeded', 'run_cancelled', 'run_timed_out', 'runner_lost', 'store_failed', 'outputs_failed', 'source_failed', 'snapshot_failed', 'setup_failed', 'session_elsewhere', 'idempotency_key_reused', 'interaction_expired', 'internal'] | None = (
+        None
+    )
+    excerpt: str | None = None
+    model: str | None = None
+    usage: RunInfoSummaryUsage | None = None
+    receipt: RunInfoSummaryReceipt | None = None
+
+
 class RunInfoDelivery(BaseModel):
     model_config = ConfigDict(
         populate_by_name=True,
@@ -2608,6 +2644,42 @@ class RunInfoDelivery(BaseModel):
     due_at: Annotated[AwareDatetime | None, Field(alias='dueAt')] = None
 
 
+class RunsResponseRunSummaryUsage(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    input: float | None = None
+    cached: float | None = None
+    cache_written: Annotated[float | None, Field(alias='cacheWritten')] = None
+    output: float | None = None
+    reasoning: float | None = None
+    total: float | None = None
+    cost: float | None = None
+
+
+class RunsResponseRunSummaryReceipt(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    confinement: Literal['confined', 'unconfined']
+    required: list[Literal['network.deny', 'network.allow-cidr', 'network.allow-host', 'filesystem.read-only', 'filesystem.workspace-only', 'filesystem.none', 'filesystem.host-hidden', 'process.contained', 'environment.named-only', 'environment.per-tool', 'resources.memory', 'resources.processes', 'resources.cpu', 'resources.disk', 'secrets.hidden', 'inbound.ports']]
+    accepted: list[Literal['network.deny', 'network.allow-cidr', 'network.allow-host', 'filesystem.read-only', 'filesystem.workspace-only', 'filesystem.none', 'filesystem.host-hidden', 'process.contained', 'environment.named-only', 'environment.per-tool', 'resources.memory', 'resources.processes', 'resources.cpu', 'resources.disk', 'secrets.hidden', 'inbound.ports']]
+
+
+class RunsResponseRunSummary(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    stop_reason: Annotated[str | None, Field(alias='stopReason')] = None
+    failure: Literal['request_invalid', 'unauthorized', 'not_found', 'boundary_refused', 'at_capacity', 'session_in_use', 'command_executed', 'plugin_load_failed', 'plugin_broke_contract', 'sandbox_failed', 'harness_failed', 'model_failed', 'budget_exceeded', 'run_cancelled', 'run_timed_out', 'runner_lost', 'store_failed', 'outputs_failed', 'source_failed', 'snapshot_failed', 'setup_failed', 'session_elsewhere', 'idempotency_key_reused', 'interaction_expired', 'internal'] | None = (
+        None
+    )
+    excerpt: str | None = None
+    model: str | None = None
+    usage: RunsResponseRunSummaryUsage | None = None
+    receipt: RunsResponseRunSummaryReceipt | None = None
+
+
 class RunsResponseRun(BaseModel):
     model_config = ConfigDict(
         populate_by_name=True,
@@ -2623,6 +2695,11 @@ class RunsResponseRun(BaseModel):
     created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
     started_at: Annotated[AwareDatetime | None, Field(alias='startedAt')] = None
     ended_at: Annotated[AwareDatetime | None, Field(alias='endedAt')] = None
+    open_questions: Annotated[
+        int, Field(alias='openQuestions', ge=-9007199254740991, le=9007199254740991)
+    ]
+    outcome: Literal['completed', 'paused', 'cancelled', 'failed'] | None = None
+    summary: RunsResponseRunSummary | None = None
 
 
 class RunsResponse(BaseModel):
@@ -3953,6 +4030,11 @@ class RunInfo(BaseModel):
     created_at: Annotated[AwareDatetime, Field(alias='createdAt')]
     started_at: Annotated[AwareDatetime | None, Field(alias='startedAt')] = None
     ended_at: Annotated[AwareDatetime | None, Field(alias='endedAt')] = None
+    open_questions: Annotated[
+        int, Field(alias='openQuestions', ge=-9007199254740991, le=9007199254740991)
+    ]
+    outcome: Literal['completed', 'paused', 'cancelled', 'failed'] | None = None
+    summary: RunInfoSummary | None = None
     result: RunResult | None = None
     deliveries: list[RunInfoDelivery] | None = None
 

@@ -10,15 +10,10 @@ import {
   type RunResult,
 } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
+import { runEnd } from "../run-end.js";
 import type { Sealing } from "../sealing.js";
 import type { NewDelivery, NewInteraction, NewRun } from "../store/index.js";
-import {
-  aboutEnd,
-  aboutExpiry,
-  aboutQuestion,
-  type MessageSource,
-  sealedWebhook,
-} from "../webhooks/messages.js";
+import { aboutExpiry, aboutQuestion, type MessageSource, sealedWebhook } from "../webhooks/messages.js";
 import type { RecordGroup, RunLog } from "./follow.js";
 
 /** What a recorded run knows of its right to act: another replica may take it over. */
@@ -254,17 +249,10 @@ export class Recorder {
 
   async #finish(result: RunResult): Promise<boolean> {
     const { runLog, source } = this.options;
-    const text = JSON.stringify({ ...result, events: [] });
-    const end = {
-      result: text,
-      session: result.sessionId,
-      paused: result.stopReason === "paused",
-      delivery: aboutEnd(source, result),
-      usd: result.usage?.cost ?? 0,
-    };
+    const end = runEnd(source, result);
     const written = await runLog.end(end, this.#lost.signal);
     if (written === "fenced") this.lose(new RunCancelled(takenOver));
-    this.resultLength = text.length;
+    this.resultLength = end.result.length;
     return written === "written";
   }
 }

@@ -8,8 +8,9 @@ import {
 } from "@ambit/core";
 import { idOfRun, type RunResult } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
+import { runEnd } from "../run-end.js";
 import type { HeldRun, RunEnd, Store, StoredRun } from "../store/index.js";
-import { aboutEnd, type MessageSource } from "../webhooks/messages.js";
+import type { MessageSource } from "../webhooks/messages.js";
 
 /** The end of a run that produced no result. */
 export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
@@ -24,7 +25,7 @@ export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
         failure: failure.toFailure(),
         errorDetail: errorDetailOf(failure.toFailure(), failure.message),
       };
-  return { result: JSON.stringify(result), session, paused: false, delivery: aboutEnd(run, result) };
+  return runEnd(run, result);
 }
 
 /** Ends runs whose replica is lost. */

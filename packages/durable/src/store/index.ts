@@ -1,4 +1,5 @@
 /** What a store of runs implements: for the authors of its plugin, and for those who use one. */
+export { type RunOutcome, runOutcomeSchema } from "@ambit/core/contract";
 export {
   advanceQuestion,
   type Backlog,

@@ -1,3 +1,4 @@
+import type { RunOutcome } from "@ambit/core/contract";
 import { type Backlog, type QuestionState, questionStates, type SessionUse } from "@ambit/core/plugin";
 import { z } from "zod";
 
@@ -88,6 +89,11 @@ export interface StoredRun extends OfProject {
   readonly createdAt: number;
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
+  readonly openQuestions: number;
+  /** Undefined until it has ended. */
+  readonly outcome: RunOutcome | undefined;
+  /** The result in short, as JSON, which lists have too. Undefined until it has ended. */
+  readonly summary: string | undefined;
   /** The result as JSON, without events. Undefined until it has ended. */
   readonly result: string | undefined;
 }
@@ -131,6 +137,11 @@ export interface RunQuery {
   readonly project?: string | null;
   readonly session?: string;
   readonly state?: RunStateName;
+  readonly outcome?: RunOutcome;
+  readonly harness?: string;
+  readonly sandbox?: string;
+  /** Only runs with open questions. Default: all. */
+  readonly asking?: boolean;
   /** Only this run: what `get` returns, without its result. */
   readonly id?: string;
   /** Only runs created before the one with this id: the next page. */
@@ -167,10 +178,12 @@ export interface RunEnd {
   readonly usd?: number;
   /** As JSON, without events. */
   readonly result: string;
+  /** Questions of a paused run stay open for the next turn. */
+  readonly outcome: RunOutcome;
+  /** The result in short, as JSON: a few hundred characters. */
+  readonly summary: string;
   /** The name of the session that the next turn continues. */
   readonly session: string | undefined;
-  /** Whether its questions stay open for the next turn. */
-  readonly paused: boolean;
   /** The run's one message about its end. Added only with the end itself, so never a second one. */
   readonly delivery?: NewDelivery;
 }

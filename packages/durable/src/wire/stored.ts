@@ -1,7 +1,11 @@
 import {
+  failureCodeSchema,
   interactionKindSchema,
   interactionPayloadSchema,
+  receiptSchema,
+  runOutcomeSchema,
   runResultSchema,
+  usageSchema,
   webhookEventSchema,
 } from "@ambit/core/contract";
 import { z } from "zod";
@@ -38,6 +42,23 @@ export type StoredDelivery = z.infer<typeof storedDeliverySchema>;
 export const deliveriesResponseSchema = z.strictObject({ deliveries: z.array(storedDeliverySchema) });
 export type DeliveriesResponse = z.infer<typeof deliveriesResponseSchema>;
 
+/** The result of an ended run in short, so that a list needs no results. */
+export const runSummarySchema = z.strictObject({
+  stopReason: z.string().optional(),
+  /** The code of the run's failure. */
+  failure: failureCodeSchema.optional(),
+  /** The begin of its error, or the end of what the agent said: 200 characters at most. */
+  excerpt: z.string().optional(),
+  model: z.string().optional(),
+  usage: usageSchema.optional(),
+  receipt: receiptSchema
+    .pick({ confinement: true, required: true })
+    /** Capabilities with a gap that `best_effort` accepted. */
+    .extend({ accepted: receiptSchema.shape.required })
+    .optional(),
+});
+export type RunSummary = z.infer<typeof runSummarySchema>;
+
 /** `GET /runs/{runId}`: a run as the store has it. */
 export const runInfoSchema = z.strictObject({
   runId: z.string(),
@@ -53,6 +74,11 @@ export const runInfoSchema = z.strictObject({
   createdAt: time,
   startedAt: time.optional(),
   endedAt: time.optional(),
+  /** Questions that wait for an answer. */
+  openQuestions: z.int(),
+  /** Once it has ended. */
+  outcome: runOutcomeSchema.optional(),
+  summary: runSummarySchema.optional(),
   /** Once it has ended: with its receipt and usage, and without events, which are in the log. */
   result: runResultSchema.optional(),
   /** The messages of its webhook, the newest first, at most 100. Absent without a webhook. */

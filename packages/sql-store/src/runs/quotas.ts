@@ -2,7 +2,7 @@ import type { NewRun, ProjectUsage, QueueLimits, RunQuota, StoredRun } from "@am
 import { countStart, dayMs, lockUsage, today } from "../counting.js";
 import { Columns, type Database, type Row } from "../database.js";
 import { all, asInteger, asText, clock, constant, list, type Sql, sql, statement } from "../query.js";
-import { runOf } from "../rows.js";
+import { runOf, wholeRun } from "../rows.js";
 import { announce, createRun, isVisible } from "./runs.js";
 
 const minute = constant(60_000);
@@ -23,7 +23,7 @@ export class Quotas {
         sql`DELETE FROM ambit_starts WHERE project = ${project} AND started_at <= ${clock(this.database)} - ${minute}`,
       ),
       ...announce(run),
-      statement(sql`SELECT * FROM ambit_runs WHERE id = ${id} AND ${isVisible}`),
+      statement(sql`SELECT ${wholeRun} WHERE id = ${id} AND ${isVisible}`),
     ]);
     if (rows[1]?.length === 1) return undefined;
     const row = rows.at(-1)?.[0];
@@ -91,7 +91,7 @@ export class Queue {
       lockUsage(everyProject),
       statement(createRun(this.database, run, hasRoom(run, limits))),
       ...announce(run),
-      statement(sql`SELECT * FROM ambit_runs WHERE id = ${run.id} AND ${isVisible}`),
+      statement(sql`SELECT ${wholeRun} WHERE id = ${run.id} AND ${isVisible}`),
     ]);
     if (rows[1]?.length === 1) return undefined;
     const row = rows.at(-1)?.[0];

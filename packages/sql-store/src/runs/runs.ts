@@ -28,16 +28,11 @@ import {
   sql,
   statement,
 } from "../query.js";
-import { headOf, runOf } from "../rows.js";
+import { headOf, listedRun, runOf, wholeRun } from "../rows.js";
 import { endClaims } from "../shared/claims.js";
 import { addDelivery, addEndDelivery } from "../shared/deliveries.js";
 import { isBusy, isElsewhere } from "../shared/sessions.js";
 import { countRun } from "../sizes.js";
-
-/** All columns but those that hold a whole result, request or recovery: a page of them could fill the memory. */
-const listed = sql`id, project, session, state, replica, fence, digest, harness, sandbox, webhook, trace,
-  cancel_requested, events, size, created_at, started_at, ended_at, CAST(NULL AS TEXT) AS sealed_recovery,
-  CAST(NULL AS TEXT) AS result`;
 
 /** Chunks that one read may return. */
 const maxChunks = 32;
@@ -146,15 +141,16 @@ export class Runs {
   async finish(
     id: string,
     fence: number,
-    { result, session, paused, delivery, usd = 0 }: RunEnd,
+    { result, outcome, summary, session, delivery, usd = 0 }: RunEnd,
   ): Promise<Written> {
     const isOwned = owned(id, fence);
+    const characters = result.length + summary.length;
     const rows = await this.database.run(
       [
         // Several ends may arrive at once, after an outage for example. Until the first is committed, the others wait
         // here; then they find the run ended, and everything below changes nothing.
         statement(sql`SELECT id FROM ambit_runs WHERE ${isOwned}${locking(this.database)}`, "lock run"),
-        countRun(id, fence, result.length),
+        countRun(id, fence, characters),
         ...(usd > 0 ? [addCost(this.database, id, fence, usd)] : []),
         // A question belongs to the session's next turn; a run without a session gets its name in the result.
         statement(
@@ -162,12 +158,12 @@ export class Runs {
           WHERE run_id = ${id} AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${isOwned})`,
           "name questions",
         ),
-        ...(paused ? [] : [closeQuestions(id, isOwned)]),
+        ...(outcome === "paused" ? [] : [closeQuestions(id, isOwned)]),
         ...endClaims(id, isOwned),
         ...(delivery === undefined ? [] : [addEndDelivery(this.database, delivery, isOwned)]),
         statement(
-          sql`UPDATE ambit_runs SET state = 'ended', result = ${result}, size = size + ${result.length},
-            ended_at = ${clock(this.database)}, sealed_recovery = NULL WHERE ${isOwned} RETURNING id`,
+          sql`UPDATE ambit_runs SET state = 'ended', outcome = ${outcome}, summary = ${summary}, result = ${result},
+            size = size + ${characters}, ended_at = ${clock(this.database)}, sealed_recovery = NULL WHERE ${isOwned} RETURNING id`,
           "end run",
         ),
         selectHead({ id }),
@@ -185,11 +181,16 @@ export class Runs {
     return row === undefined ? undefined : runOf(row);
   }
 
-  async list({ id, project, session, state, after, limit }: RunQuery): Promise<readonly StoredRun[]> {
-    const wanted = [...equal({ project, session, state, id }), ...before("ambit_runs", after, project)];
+  async list({ project, after, limit, ...others }: RunQuery): Promise<readonly StoredRun[]> {
+    const { id, session, state, outcome, harness, sandbox, asking } = others;
+    const wanted = [
+      ...equal({ project, session, state, outcome, harness, sandbox, id }),
+      ...before("ambit_runs", after, project),
+      ...(asking === true ? [sql`id IN (SELECT run_id FROM ambit_interactions WHERE state = 'open')`] : []),
+    ];
     if (state === undefined) wanted.push(isVisible);
     const rows = await this.#rows(
-      sql`SELECT ${listed} FROM ambit_runs WHERE ${all(wanted)} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
+      sql`SELECT ${listedRun} WHERE ${all(wanted)} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
     );
     return rows.map(runOf);
   }
@@ -245,7 +246,7 @@ function closeQuestions(id: string, isOwned: Sql): Statement {
   );
 }
 
-const selectRun = (id: string) => sql`SELECT * FROM ambit_runs WHERE id = ${id} AND ${isVisible}`;
+const selectRun = (id: string) => sql`SELECT ${wholeRun} WHERE id = ${id} AND ${isVisible}`;
 
 /** The row of a run that only its owner may change. */
 const owned = (id: string, fence: number) => sql`id = ${id} AND fence = ${fence} AND state = 'running'`;

@@ -21,7 +21,7 @@ import {
   sql,
   statement,
 } from "../query.js";
-import { interactionOf, runOf } from "../rows.js";
+import { interactionOf, runOf, wholeRun } from "../rows.js";
 import { countAnswer, countExpiry } from "../sizes.js";
 import { addDelivery } from "./deliveries.js";
 import { lives } from "./sessions.js";
@@ -136,7 +136,7 @@ export class ReplicaRows {
 
   async abandoned(): Promise<readonly StoredRun[]> {
     const rows = await this.#rows(
-      sql`SELECT * FROM ambit_runs WHERE state = 'running' AND NOT ${lives(this.database, "ambit_runs")} LIMIT 1000`,
+      sql`SELECT ${wholeRun} WHERE state = 'running' AND NOT ${lives(this.database, "ambit_runs")} LIMIT 1000`,
     );
     return rows.map(runOf);
   }

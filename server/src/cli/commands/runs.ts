@@ -4,7 +4,7 @@ import { marks } from "../display/layout.js";
 import { shortId } from "../display/short-id.js";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
-import { connect, isMissing, type RunOptions } from "../server-client.js";
+import { connect, type RunOptions } from "../server-client.js";
 import { withRunMeant } from "../typed-id.js";
 
 export interface RunsOptions extends RunOptions {
@@ -18,85 +18,51 @@ export interface RunsOptions extends RunOptions {
 }
 
 const defaultLimit = 20;
-
-/** Runs that `--failed` looks at, at most. */
-const maxLookedAt = 1_000;
-
-/** Results that are read at the same time. */
-const atOnce = 8;
+/** The most that a server lists at a time. */
+const maxPage = 1_000;
 
 type RunInfo = Schema<"RunInfo">;
 type RunState = RunInfo["state"];
-type ListedRun = Schema<"RunsResponse">["runs"][number] & Pick<RunInfo, "result">;
+type ListedRun = Schema<"RunsResponse">["runs"][number];
 
 /** `ambit runs`: the latest runs of a server with their outcomes, and its open questions. */
 export async function runs(options: RunsOptions): Promise<number> {
   const client = connect(options);
   const { session: sessionId, limit = defaultLimit } = options;
-  const { listed, isAll } = await latestRuns(client, limit, options);
+  // One more shows whether there are more.
+  const newest = await runsFrom(client, limit + 1, options);
+  const listed = newest.slice(0, limit);
   const open = await openQuestions(client, sessionId);
   if (options.json === true) {
-    const rows = listed.map(({ result, ...run }) => ({ ...run, ...outcomeFields(result) }));
+    const rows = listed.map((run) => ({ ...run, ...outcomeFields(run) }));
     process.stdout.write(`${JSON.stringify({ runs: rows, interactions: open }, undefined, 2)}\n`);
     return exitCodes.ok;
   }
   process.stdout.write(runsTable(listed, open, Date.now()));
-  if (!isAll) process.stdout.write(`\nThe latest ${limit}: \`--limit\` shows more.\n`);
+  if (newest.length > limit) process.stdout.write(`\nThe latest ${limit}: \`--limit\` shows more.\n`);
   return exitCodes.ok;
 }
 
-function outcomeFields(result: RunInfo["result"]) {
-  if (result === undefined) return {};
-  return { ok: result.ok, stopReason: result.stopReason, failure: result.failure?.code };
+function outcomeFields({ outcome, summary }: ListedRun) {
+  if (outcome === undefined) return {};
+  return { ok: outcome !== "failed", stopReason: summary?.stopReason, failure: summary?.failure };
 }
 
-/** The newest that the options ask for, and whether there are no more. */
-async function latestRuns(
+/** The newest that the options ask for. */
+async function runsFrom(
   client: AmbitClient,
-  limit: number,
+  count: number,
   { state, session: sessionId, failed = false }: RunsOptions,
-): Promise<{ readonly listed: readonly ListedRun[]; readonly isAll: boolean }> {
-  const listed: ListedRun[] = [];
-  let lookedAt = 0;
-  const runs = client.eachRun({
-    // One more shows whether there are more.
-    limit: failed ? atOnce * 8 : limit + 1,
-    ...(failed ? { state: "ended" as const } : state === undefined ? {} : { state }),
+): Promise<readonly ListedRun[]> {
+  const runs: ListedRun[] = [];
+  const filter = {
+    limit: Math.min(count, maxPage),
+    ...(failed ? { outcome: "failed" as const } : {}),
+    ...(state === undefined ? {} : { state }),
     ...(sessionId === undefined ? {} : { sessionId }),
-  });
-  for await (const batch of batches(runs, atOnce)) {
-    for (const run of await Promise.all(batch.map((listedRun) => withResult(client, listedRun)))) {
-      if (failed && run.result?.ok !== false) continue;
-      if (listed.length === limit) return { listed, isAll: false };
-      listed.push(run);
-    }
-    lookedAt += batch.length;
-    if (failed && lookedAt >= maxLookedAt) return { listed, isAll: false };
-  }
-  return { listed, isAll: true };
-}
-
-async function* batches<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<readonly Item[]> {
-  let batch: Item[] = [];
-  for await (const item of items) {
-    if (batch.push(item) < size) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
-}
-
-/** A list has no results. */
-async function withResult(client: AmbitClient, run: ListedRun): Promise<ListedRun> {
-  if (run.state !== "ended") return run;
-  try {
-    const { result } = await client.runInfo(run.runId, { projectId: run.projectId });
-    return { ...run, result };
-  } catch (error) {
-    // It was deleted meanwhile.
-    if (isMissing(error)) return run;
-    throw error;
-  }
+  };
+  for await (const run of client.eachRun(filter)) if (runs.push(run) === count) break;
+  return runs;
 }
 
 type OpenQuestions = Awaited<ReturnType<typeof openQuestions>>;
@@ -147,10 +113,10 @@ export function runsTable(
 }
 
 /** `✔ end_turn`, `✖ model_failed`; for a run in progress, its state. */
-function outcomeOf({ state, result }: ListedRun): string {
-  if (result === undefined) return state;
-  if (result.ok) return `${marks.holds} ${result.stopReason ?? "ok"}`;
-  return `${marks.lacks} ${result.failure?.code ?? "failed"}`;
+function outcomeOf({ state, outcome, summary }: ListedRun): string {
+  if (outcome === undefined) return state;
+  if (outcome === "failed") return `${marks.lacks} ${summary?.failure ?? outcome}`;
+  return `${marks.holds} ${summary?.stopReason ?? outcome}`;
 }
 
 /** Of all runs, or of one session. */

@@ -1,6 +1,12 @@
 import { NotFound, RequestInvalid } from "@ambit/core";
 import type { JsonObject } from "@ambit/core/contract";
-import { deliveryStateSchema, interactionStateSchema, runStateSchema } from "@ambit/durable/store";
+import {
+  deliveryStateSchema,
+  interactionStateSchema,
+  runOutcomeSchema,
+  runStateSchema,
+} from "@ambit/durable/store";
+import { z } from "zod";
 import type { Caller } from "../../tenants/caller.js";
 import { count, countOf, countSchema, oneOf, type Query, type QueryParameter, text } from "../route/query.js";
 import { tokenLifetimeSchema } from "../route-schemas.js";
@@ -10,6 +16,14 @@ import type { Projects } from "./projects.js";
 const pageSize = { max: 1_000, byDefault: 100 };
 
 export const runState = oneOf("state", runStateSchema, "Only those.");
+export const runOutcome = oneOf(
+  "outcome",
+  runOutcomeSchema,
+  "Only those that ended so: `paused` waits for its user, `cancelled` was ended by its caller, `failed` is any other without a success.",
+);
+export const onlyAsking = oneOf("asking", z.enum(["true"]), "Only runs with open questions.");
+export const onlyHarness = text("harness", "Only this agent's.");
+export const onlySandbox = text("sandbox", "Only those in this sandbox.");
 export const deliveryState = oneOf("state", deliveryStateSchema, "Only those.");
 export const interactionState = oneOf("state", interactionStateSchema, "Only those.");
 export const onlyRun = text("runId", "Only this run's.");

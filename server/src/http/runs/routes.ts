@@ -28,11 +28,15 @@ import {
   interactionState,
   lastEventId,
   limit,
+  onlyAsking,
+  onlyHarness,
   onlyProject,
   onlyRun,
+  onlySandbox,
   onlySession,
   placeAfter,
   projectFilter,
+  runOutcome,
   runState,
   runsProject,
   sessionsProject,
@@ -62,7 +66,17 @@ export const storedRoutes: readonly HttpRoute[] = [
   {
     method: "GET",
     path: "/runs",
-    query: [onlySession, runState, afterRun, onlyProject, limit],
+    query: [
+      onlySession,
+      runState,
+      runOutcome,
+      onlyAsking,
+      onlyHarness,
+      onlySandbox,
+      afterRun,
+      onlyProject,
+      limit,
+    ],
     refusesOthers: true,
     operation: {
       operationId: "runs",
@@ -71,7 +85,7 @@ export const storedRoutes: readonly HttpRoute[] = [
       description:
         "A page at a time: `after` is the id of the last run of the page before. A page may be shorter than `limit`; only an empty one is the end.",
       responses: {
-        200: jsonResponse("A page of runs, without results.", "RunsResponse"),
+        200: jsonResponse("A page of runs, each with a summary in place of its result.", "RunsResponse"),
         ...failed(400, 404, 503),
       },
     },

@@ -15,8 +15,12 @@ import {
   afterRecord,
   afterRun,
   limit,
+  onlyAsking,
+  onlyHarness,
+  onlySandbox,
   placeAfter,
   projectFilter,
+  runOutcome,
   runState,
   sessionFilter,
 } from "./parameters.js";
@@ -79,6 +83,10 @@ export async function handleRuns(route: StoredRoute): Promise<Response> {
     ...projectFilter(query, callersProjects(exchange.incoming)),
     session,
     state,
+    outcome: query.read(runOutcome),
+    asking: query.read(onlyAsking) !== undefined,
+    harness: query.read(onlyHarness),
+    sandbox: query.read(onlySandbox),
     after: place?.id,
     limit: query.read(limit),
   });

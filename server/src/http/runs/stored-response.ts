@@ -7,7 +7,7 @@ import {
   runResultSchema,
   webhookEventSchema,
 } from "@ambit/core";
-import { type RecordedRuns, type RunInfo, recordsIn } from "@ambit/durable";
+import { type RecordedRuns, type RunInfo, recordsIn, runSummarySchema } from "@ambit/durable";
 import type { Delivery, StoredRun } from "@ambit/durable/store";
 import { coalesced } from "@ambit/runner";
 import { sendLargeJson } from "../response/send.js";
@@ -63,6 +63,9 @@ export function summaryOf(run: StoredRun): Omit<RunInfo, "result"> {
     createdAt: timeOf(createdAt),
     startedAt: startedAt === undefined ? undefined : timeOf(startedAt),
     endedAt: endedAt === undefined ? undefined : timeOf(endedAt),
+    openQuestions: run.openQuestions,
+    outcome: run.outcome,
+    summary: run.summary === undefined ? undefined : runSummarySchema.parse(JSON.parse(run.summary)),
   };
 }
 

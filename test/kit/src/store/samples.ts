@@ -1,4 +1,4 @@
-import type { EventGroup, NewRun, Store } from "@ambit/durable/store";
+import type { EventGroup, NewRun, RunEnd, Store } from "@ambit/durable/store";
 
 export function newRun(id: string, more: Partial<NewRun> = {}): NewRun {
   return {
@@ -20,7 +20,12 @@ export function groupOf(runId: string, first: number, count: number, fence = 1):
   return { runId, fence, first, count, text: lines.join("") };
 }
 
-export const ending = (text = "{}") => ({ result: text, session: undefined, paused: false });
+export const ending = (text = "{}"): RunEnd => ({
+  result: text,
+  outcome: "completed",
+  summary: "{}",
+  session: undefined,
+});
 
 /** The numbers of all events of a run, as a reader finds them page by page. */
 export async function numbersOf(store: Store, runId: string, after = 0, page = 4_096): Promise<number[]> {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { Store } from "@ambit/durable/store";
+import type { RunQuery, Store } from "@ambit/durable/store";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ending, groupOf, newRun, numbersOf, upTo } from "../store/samples.js";
 import { openStore, type StoreRig } from "../store/store-rig.js";
@@ -62,6 +62,36 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(await numbersOf(again, "r", 4)).toEqual([5]);
       expect(await again.read("r", 5, 100)).toEqual([]);
       expect(await again.get("another")).toBeUndefined();
+    });
+
+    it("lists runs by what they came to, their agent and their sandbox", async () => {
+      const store = await opened();
+      const outcomes = ["completed", "paused", "cancelled", "failed"] as const;
+      for (const [index, outcome] of [...outcomes, ...outcomes].entries()) {
+        const [harness, sandbox] = index < 4 ? ["demo", "local"] : ["other", "docker"];
+        await store.create(newRun(`r${index}`, { project: index < 4 ? "p" : undefined, harness, sandbox }));
+        const end = { ...ending(), outcome, summary: `{"stopReason":"${index}"}` };
+        expect(await store.finish(`r${index}`, 1, end)).toBe("written");
+      }
+      await store.create(newRun("running", { project: "p" }));
+      const ids = async (query: Omit<RunQuery, "limit">) =>
+        (await store.list({ ...query, limit: 10 })).map(({ id }) => id);
+      expect(await ids({ outcome: "failed" })).toEqual(["r7", "r3"]);
+      expect(await ids({ outcome: "failed", project: "p" })).toEqual(["r3"]);
+      expect(await ids({ outcome: "paused", after: "r5" })).toEqual(["r1"]);
+      expect(await ids({ harness: "other" })).toEqual(["r7", "r6", "r5", "r4"]);
+      expect(await ids({ sandbox: "local", outcome: "cancelled" })).toEqual(["r2"]);
+      expect(await store.list({ outcome: "failed", limit: 1 })).toMatchObject([
+        { outcome: "failed", summary: '{"stopReason":"7"}', result: undefined },
+      ]);
+      await store.append({
+        ...groupOf("running", 1, 1),
+        asked: [{ id: "q", kind: "user_input", payload: "{}" }],
+      });
+      expect(await store.list({ asking: true, limit: 5 })).toMatchObject([
+        { id: "running", openQuestions: 1 },
+      ]);
+      expect(await store.get("running")).toMatchObject({ openQuestions: 1, outcome: undefined });
     });
 
     it("accepts a run's id once, and returns the existing run", async () => {

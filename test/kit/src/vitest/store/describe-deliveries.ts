@@ -1,4 +1,4 @@
-import type { NewDelivery, Store } from "@ambit/durable/store";
+import type { NewDelivery, RunEnd, Store } from "@ambit/durable/store";
 import { expect, it } from "vitest";
 import { ending, groupOf, newRun, numbersOf } from "../../store/samples.js";
 
@@ -45,7 +45,7 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
     await one.createWithin(newRun("other", { project: "p" }), { usdPerDay: 100 });
     // As when a connection is held and heals: the run's own end, and those that were made up for it meanwhile.
     const ends = Array.from({ length: 6 }, (_, index) => {
-      const end = { ...ending(), paused: true, usd: 1, delivery: message(`end-${index}`) };
+      const end: RunEnd = { ...ending(), outcome: "paused", usd: 1, delivery: message(`end-${index}`) };
       return [one, two][index % 2]?.finish("r", 1, end);
     });
     expect(await Promise.all(ends)).toEqual(ends.map(() => "written"));
@@ -161,7 +161,7 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
       const asked = [{ id, kind: "user_approval", payload: JSON.stringify({ toolName: "x".repeat(1_000) }) }];
       await store.append({ ...groupOf("r", index + 1, 1), asked });
     }
-    await store.finish("r", 1, { ...ending(), session: "s", paused: true });
+    await store.finish("r", 1, { ...ending(), session: "s", outcome: "paused" });
     const ids = async (maxCharacters: number) => (await store.expiring(1, maxCharacters)).map(({ id }) => id);
     await expect.poll(() => ids(1_000_000)).toHaveLength(3);
     const all = await ids(1_000_000);
@@ -189,7 +189,7 @@ export function describeDeliveries(opened: () => Promise<Store>): void {
       const question = { id: `of-${id}`, kind: "user_approval", payload: "{}" };
       await one.append({ ...groupOf(id, 1, 2), asked: [question] });
     }
-    await one.finish("r", 1, { ...ending(), session: "s", paused: true });
+    await one.finish("r", 1, { ...ending(), session: "s", outcome: "paused" });
     expect(await one.expiring(60_000, 1_000)).toEqual([]);
     await expect.poll(async () => (await one.expiring(1, 1_000)).map(({ id }) => id)).toEqual(["of-r"]);
     const [question] = await one.expiring(1, 1_000);

@@ -13,7 +13,7 @@ export function describeLimits(opened: () => Promise<Store>): void {
       await one.create(newRun(run, { session: run }));
       const asked = ids.map((id) => question(`${run}-${id}`));
       await one.append({ ...groupOf(run, 1, 1), asked });
-      await one.finish(run, 1, { ...ending(), session: run, paused: true });
+      await one.finish(run, 1, { ...ending(), session: run, outcome: "paused" });
     }
     const answer = (store: Store, id: string) => store.answer(id, "x".repeat(40), 100);
     const statesOf = async (run: string) =>

@@ -1,6 +1,6 @@
 import type { Store } from "@ambit/durable/store";
 import { expect, it } from "vitest";
-import { newRun } from "../../store/samples.js";
+import { ending, newRun } from "../../store/samples.js";
 
 /** Runs that wait for any replica. */
 export function describeQueue(opened: () => Promise<Store>): void {
@@ -34,7 +34,7 @@ export function describeQueue(opened: () => Promise<Store>): void {
     await store.create(newRun("of-no-session", waiting));
     const others = ["of-no-project", "of-no-session"];
     await expect.poll(async () => (await store.nextQueued("one", 5)).toSorted()).toEqual(others);
-    await store.finish("first", 1, { result: "{}", session: "s", paused: false });
+    await store.finish("first", 1, { ...ending(), session: "s" });
     expect((await store.nextQueued("one", 5)).toSorted()).toEqual([...others, "second"]);
   });
 

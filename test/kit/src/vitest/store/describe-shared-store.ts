@@ -125,7 +125,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     const payload = JSON.stringify({ large });
     const asked = ["a", "b", "c"].map((id) => ({ id, kind: "user_approval", payload }));
     await store.append({ ...groupOf("r", 1, 1), asked });
-    await store.finish("r", 1, { ...ending(), result: JSON.stringify({ large }), paused: true });
+    await store.finish("r", 1, { ...ending(), result: JSON.stringify({ large }), outcome: "paused" });
     expect((await store.list({ limit: 5 })).map(({ id, result }) => [id, result])).toEqual([
       ["r", undefined],
     ]);
@@ -189,7 +189,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     const [one, two] = [await opened(), await opened()];
     await one.create(newRun("r", { project: "p" }));
     await one.append({ ...groupOf("r", 1, 1), asked: [question("a"), question("b")] });
-    await one.finish("r", 1, { result: "{}", session: "turn", paused: true });
+    await one.finish("r", 1, { ...ending(), session: "turn", outcome: "paused" });
     expect(await two.interactions({ state: "open", project: "p", session: "turn", limit: 10 })).toMatchObject(
       [{ id: "b", runId: "r", kind: "user_approval", payload: '{"toolName":"b"}' }, { id: "a" }],
     );
@@ -218,7 +218,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
       const store = await opened();
       await store.create(newRun("r", { session: "s" }));
       await store.append({ ...groupOf("r", 1, 1), asked: [{ ...question("a"), kind }] });
-      await store.finish("r", 1, { ...ending(), session: "s", paused: true });
+      await store.finish("r", 1, { ...ending(), session: "s", outcome: "paused" });
       await store.answer("a", "given", maxAnswers);
       await store.create(newRun("next", { session: "s" }));
       expect(await store.claimAnswer("a", "next")).toBe(true);
@@ -293,7 +293,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     expect(await Promise.all(["a", "b", "c"].map(state))).toEqual(["withdrawn", "answered", "withdrawn"]);
     expect(await store.answer("a", "late", maxAnswers)).toMatchObject({ state: "withdrawn" });
     expect(await store.claimAnswer("a", "other")).toBe(false);
-    await store.finish("r", 1, { ...ending(), paused: true });
+    await store.finish("r", 1, { ...ending(), outcome: "paused" });
     expect(await store.interactions({ state: "open", limit: 9 })).toEqual([]);
     expect(await state("a")).toBe("withdrawn");
   });
@@ -315,7 +315,7 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
         ...groupOf(id, 1, 1),
         ...(id === "none" ? {} : { asked: [question(`ask_${id}`)] }),
       });
-      await store.finish(id, 1, { ...ending(), paused: true });
+      await store.finish(id, 1, { ...ending(), outcome: "paused" });
     }
     const { size = 0 } = (await store.get("open")) ?? {};
     // What is kept of an answer counts, and once.
