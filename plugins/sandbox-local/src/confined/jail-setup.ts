@@ -18,7 +18,7 @@ import { inside } from "./launch/inside.js";
 const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /** The absolute path of the host's bubblewrap. */
-async function findBubblewrap(): Promise<string> {
+export async function findBubblewrap(): Promise<string> {
   const bubblewrap = await findProgram("bwrap");
   if (bubblewrap === undefined) throw new SandboxFailed("bubblewrap isn't installed");
   return bubblewrap;

@@ -2,7 +2,7 @@
 import { chmod, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { findPrograms, inspectBubblewrap, warningOf } from "../../../src/confined/jail-setup.js";
+import { findBubblewrap, inspectBubblewrap, warningOf } from "../../../src/confined/jail-setup.js";
 import { busy, confinedBackend, openConfined, temporaryFolder } from "../../support/specs.js";
 
 /** A program with bubblewrap's name that runs `script` when it isn't asked for its version. */
@@ -31,7 +31,7 @@ test(
   "Debian 12's bubblewrap has it: each sandbox and each finding on files says so, with the fix",
   busy,
   async ({ skip }) => {
-    const { bubblewrap } = await findPrograms();
+    const bubblewrap = await findBubblewrap();
     const folder = await temporaryFolder();
     const facts = await inspectBubblewrap(bubblewrap, folder);
     const { bubblewrapWarning: warning } = facts;
