@@ -1,4 +1,3 @@
 export * from "./boundary.js";
-export * from "./limit-variables.js";
 export { formatRule, listsWideRanges, type ParsedRule, parseNetworkRule, readHost } from "./network-rules.js";
 export * from "./normalise.js";

@@ -1,10 +1,11 @@
 export * from "./candidates.js";
-export { isSameImage } from "./choose.js";
-export { carriedBy, type PlannedGateway } from "./choose-gateway.js";
-export { boundaryGaps } from "./gaps.js";
+export { carriedBy, isSameImage, type PlannedGateway } from "./choose.js";
+export { boundaryGaps, readabilityIn, requiredPathsOf } from "./gaps.js";
 export { lacksBackend, type OwnSandbox } from "./own-sandbox.js";
 export * from "./plan.js";
 export {
+  asPluginError,
+  callPlugin,
   callPure,
   checkedReturn,
   inOffer,
@@ -20,7 +21,6 @@ export {
 } from "./plugin-call.js";
 export { pluginReturns } from "./plugin-returns.js";
 export { type RunFacts, receiptOf } from "./receipt.js";
-export { readabilityIn, requiredPathsOf } from "./required-paths.js";
 export {
   type BoundedRequest,
   boundedRequest,

@@ -19,19 +19,18 @@ import type {
 } from "../plugin/index.js";
 import type { Candidates, PlannedActor, Probed } from "./candidates.js";
 import {
+  budgetIssues,
+  carriedBy,
   chooseDelivery,
   chooseExecutors,
+  chooseGateway,
   chooseHarness,
   chooseSandbox,
   chooseToolSources,
-} from "./choose.js";
-import {
-  budgetIssues,
-  carriedBy,
-  chooseGateway,
   type GatewayChoice,
   type PlannedGateway,
-} from "./choose-gateway.js";
+} from "./choose.js";
+import { unreadableGaps } from "./gaps.js";
 import type { OwnSandbox } from "./own-sandbox.js";
 import {
   ownParticipants,
@@ -42,7 +41,6 @@ import {
 } from "./participants.js";
 import { callPure } from "./plugin-call.js";
 import { pluginReturns } from "./plugin-returns.js";
-import { unreadableGaps } from "./required-paths.js";
 import type { BoundedRequest, Requirement } from "./requirements.js";
 import { hideableCredentials, secretsInside } from "./secrets.js";
 

@@ -5,7 +5,7 @@ import {
   type Receipt,
   type ReceiptActor,
 } from "../contract/index.js";
-import { carriedBy } from "./choose-gateway.js";
+import { carriedBy } from "./choose.js";
 import type { Participant } from "./participants.js";
 import type { AcceptedPlan } from "./plan.js";
 

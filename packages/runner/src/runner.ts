@@ -1,5 +1,6 @@
 import {
   AtCapacity,
+  callPlugin,
   NotFound,
   offerTitle,
   originOf,
@@ -34,8 +35,7 @@ import { composeRun, composeRunner, type RunnerOptions } from "./compose.js";
 import { closeActors, notifyRefused, type RefusedRequest } from "./events/observers.js";
 import { pathBeyondDepth, tooDeep } from "./json-values.js";
 import { defaultMemoryMb, freeMemory, MemoryGuard } from "./lifetime/memory/memory-guard.js";
-import { callPlugin } from "./lifetime/plugin-error.js";
-import { SessionSpending } from "./model/session-spending.js";
+import { SessionSpending } from "./model/spending.js";
 import type { WorkspaceService } from "./operator.js";
 import { askedIn, type RequestedTelemetry } from "./parse/callers-trace.js";
 import { actorsInDoubt } from "./run/doubt.js";

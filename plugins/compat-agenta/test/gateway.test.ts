@@ -1,9 +1,7 @@
 import type { ToolOutcome } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { gatewayDecision } from "../src/gateway/decide.js";
-import { gatewayPolicy } from "../src/gateway/gateway-policy.js";
+import { gatewayDecision, gatewayPolicy, readableOutcome } from "../src/gateway/gateway-policy.js";
 import type { GatewayPolicy } from "../src/gateway/policy-schema.js";
-import { readableOutcome } from "../src/gateway/readable.js";
 import { issuesOf, requestOf } from "./parsing.js";
 
 const policy: GatewayPolicy = {

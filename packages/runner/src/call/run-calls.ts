@@ -1,3 +1,4 @@
+import { asPluginError } from "@ambit/core";
 import type { ToolSpec } from "@ambit/core/contract";
 import type {
   PermissionDecision,
@@ -10,7 +11,6 @@ import type {
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
 import { Deadlines, Pause } from "../lifetime/deadlines.js";
-import { asPluginError } from "../lifetime/plugin-error.js";
 import { aborted, LinkedAbort, type OwnedScope } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { tokens } from "../tokens.js";

@@ -6,9 +6,8 @@ import type { RunLimits } from "../limits.js";
 import { type PlannedRun, type RunnerServices, tokens } from "../tokens.js";
 import { Decisions } from "./decisions.js";
 import { EventChannel } from "./event-channel.js";
-import { Observation } from "./observation.js";
+import { Observation, RunLogger } from "./observation.js";
 import { Redactor } from "./redaction/redactor.js";
-import { RunLogger } from "./run-logger.js";
 import { TurnRecord } from "./turn-record.js";
 
 /** A run's events: each is redacted, then recorded, then queued for the reader. */

@@ -5,8 +5,15 @@ import type { Ask } from "../call/ask/ask.js";
 import { approvalIn } from "../call/values/answer.js";
 import { FairSlots } from "../lifetime/fair-slots.js";
 import type { OwnedScope } from "../lifetime/scope.js";
-import type { SessionAccount, SessionSpending } from "./session-spending.js";
-import { type BudgetUsage, inWords, overdrawn, Spent, usedUp } from "./spent.js";
+import {
+  type BudgetUsage,
+  inWords,
+  overdrawn,
+  type SessionAccount,
+  type SessionSpending,
+  Spent,
+  usedUp,
+} from "./spending.js";
 
 /** Concurrent requests under a budget of tokens or dollars, whose usage is known only when they end. */
 const maxConcurrentRequests = 4;

@@ -18,7 +18,7 @@ import type { RunLimits } from "../limits.js";
 import type { ModelCaller, ModelRouter } from "../session/model-routes.js";
 import { type PlannedRun, tokens } from "../tokens.js";
 import { RunBudget } from "./budget.js";
-import { SessionSpending } from "./session-spending.js";
+import { SessionSpending } from "./spending.js";
 
 /** Models that a failure's message lists at most. */
 const maxListed = 50;

@@ -21,10 +21,9 @@ import {
 import type { Dialect } from "@ambit/core/plugin";
 import type { z } from "zod";
 import { pathBeyondDepth, tooDeep } from "../json-values.js";
-import { contractSettings, ignoredPath } from "./ignored-keys.js";
+import { contractSettings, ignoredPath, pruned } from "./ignored-keys.js";
 import { withInlineContent } from "./inline-content.js";
 import { historyOf } from "./prompt.js";
-import { pruned } from "./pruned.js";
 import { misshapenSchemas } from "./schema-shape.js";
 import { repeatedNames } from "./unique.js";
 import { type Validation, validate } from "./windows.js";

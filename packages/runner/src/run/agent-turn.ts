@@ -1,4 +1,5 @@
 import {
+  asPluginError,
   cancelledByCaller,
   errorDetailOf,
   HarnessFailed,
@@ -21,7 +22,6 @@ import { RunCalls } from "../call/run-calls.js";
 import { RunEvents } from "../events/run-events.js";
 import { pathBeyondDepth } from "../json-values.js";
 import { Deadlines, Pause } from "../lifetime/deadlines.js";
-import { asPluginError } from "../lifetime/plugin-error.js";
 import { LinkedAbort, type OwnedScope, settlesWithin } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";

@@ -1,9 +1,15 @@
-import { type AcceptedPlan, type AmbitError, cancelledByCaller, errorDetailOf, receiptOf } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  type AmbitError,
+  asPluginError,
+  cancelledByCaller,
+  errorDetailOf,
+  receiptOf,
+} from "@ambit/core";
 import type { ForkReceipt, OutputsReceipt, Receipt, RunRequest, RunResult } from "@ambit/core/contract";
 import type { Agent, Log } from "@ambit/core/plugin";
 import { unaskedClasses } from "../call/permission/known-tools.js";
 import type { RunEvents } from "../events/run-events.js";
-import { asPluginError } from "../lifetime/plugin-error.js";
 import type { FilledWorkspace } from "../operator.js";
 import type { Session } from "../session/session.js";
 import { visibleCredentials } from "../session/sessions.js";

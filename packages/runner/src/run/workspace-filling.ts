@@ -1,4 +1,5 @@
 import {
+  callPlugin,
   messageOf,
   NotFound,
   PluginBrokeContract,
@@ -24,7 +25,6 @@ import {
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunEvents } from "../events/run-events.js";
-import { callPlugin } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import type { ArchiveFacts, Beginning, BeginOptions, FilledWorkspace, SessionState } from "../operator.js";
 import { openOwnSandbox } from "../session/own-sandbox.js";

@@ -1,4 +1,4 @@
-import { type AcceptedPlan, outsideOffers, pluginReturns } from "@ambit/core";
+import { type AcceptedPlan, callPlugin, outsideOffers, pluginReturns } from "@ambit/core";
 import type {
   ConnectionDecision,
   Log,
@@ -9,7 +9,6 @@ import type {
   Sandbox,
   Scope,
 } from "@ambit/core/plugin";
-import { callPlugin } from "../lifetime/plugin-error.js";
 
 /** The run that has the agent: it decides on the agent's requests to its model, and gets their outcomes. */
 export interface ModelCaller {

@@ -1,5 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { type AcceptedPlan, inOffer, type OwnSandbox, ofBoundary, ofOffer, pluginReturns } from "@ambit/core";
+import {
+  type AcceptedPlan,
+  callPlugin,
+  inOffer,
+  type OwnSandbox,
+  ofBoundary,
+  ofOffer,
+  pluginReturns,
+} from "@ambit/core";
 import {
   type ConnectionDecision,
   type Log,
@@ -8,7 +16,6 @@ import {
   type SandboxSpec,
   unlessAborted,
 } from "@ambit/core/plugin";
-import { callPlugin } from "../lifetime/plugin-error.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { requireOpened } from "./session.js";
 

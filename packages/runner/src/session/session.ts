@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import {
   type AcceptedPlan,
   type AmbitError,
+  callPlugin,
   inOffer,
   messageOf,
   offerTitle,
@@ -29,10 +30,9 @@ import {
 } from "@ambit/core/plugin";
 import { type CountedDecision, DecisionTally } from "../events/decisions.js";
 import { canonicalJson } from "../json-values.js";
-import { callPlugin } from "../lifetime/plugin-error.js";
 import { OwnedScope, settlesWithin } from "../lifetime/scope.js";
 import type { Preview, SandboxOfSession, SessionState } from "../operator.js";
-import type { UserMessages } from "./history.js";
+import type { UserMessages } from "./conversation.js";
 import { lostBecause } from "./lost-files.js";
 import { type RefreshedFor, refresherOf, type SessionRefresh } from "./secrets/refresher.js";
 import { SessionSecrets } from "./secrets/session-secrets.js";

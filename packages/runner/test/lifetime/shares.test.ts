@@ -3,7 +3,7 @@ import type { RunRequest, RunResult } from "@ambit/core/contract";
 import { expect, test } from "vitest";
 import { Commands } from "../../src/admission/commands.js";
 import { RememberedAnswers } from "../../src/call/ask/remembered-answers.js";
-import { SessionSpending } from "../../src/model/session-spending.js";
+import { SessionSpending } from "../../src/model/spending.js";
 
 const commandOf = (projectId: string, id: string) => ({
   request: requestOf(projectId, {}),

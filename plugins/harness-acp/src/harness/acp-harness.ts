@@ -25,7 +25,7 @@ import {
 import { allowsDestination } from "@ambit/egress";
 import { type DriverLimits, defaultDriverLimits } from "../driver/limits.js";
 import type { AgentLaunchPlan } from "../driver/start/begin-agent.js";
-import type { AgentVersions } from "../driver/start/open-conversation.js";
+import type { AgentVersions } from "../driver/start/start-agent.js";
 import { MessageIntake } from "../driver/wire/message-intake.js";
 import { Compilation } from "../installation/compile-ahead.js";
 import { installationOf } from "../installation/install-agent.js";

@@ -8,8 +8,7 @@ import {
 } from "@ambit/core/plugin";
 import { type DriverLimits, defaultDriverLimits } from "../../src/driver/limits.js";
 import type { AgentLaunchPlan } from "../../src/driver/start/begin-agent.js";
-import type { AgentVersions } from "../../src/driver/start/open-conversation.js";
-import { startAgent } from "../../src/driver/start/start-agent.js";
+import { type AgentVersions, startAgent } from "../../src/driver/start/start-agent.js";
 import { MessageIntake } from "../../src/driver/wire/message-intake.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import {
+  asPluginError,
   checkedReturn,
   inOffer,
   offerTitle,
@@ -26,7 +27,6 @@ import { secretsOutside } from "../../events/redaction/secrets.js";
 import { RunEvents } from "../../events/run-events.js";
 import { Deadlines, RightToAct } from "../../lifetime/deadlines.js";
 import type { FairSlots } from "../../lifetime/fair-slots.js";
-import { asPluginError } from "../../lifetime/plugin-error.js";
 import { LinkedAbort, type OwnedScope, settledWithin } from "../../lifetime/scope.js";
 import type { RunLimits } from "../../limits.js";
 import { type PlannedRun, tokens } from "../../tokens.js";

@@ -1,6 +1,7 @@
 import {
   type AcceptedPlan,
   type AgentEventOf,
+  callPlugin,
   checkedReturn,
   HarnessFailed,
   inOffer,
@@ -24,7 +25,6 @@ import type {
 import type { CallRouter } from "../../call/run-calls.js";
 import type { ResultSecrets } from "../../call/tools/run-tools.js";
 import type { RunEvents } from "../../events/run-events.js";
-import { callPlugin } from "../../lifetime/plugin-error.js";
 import type { PlannedRun } from "../../tokens.js";
 import type { StartedAgent } from "../started-agent.js";
 

@@ -1,4 +1,4 @@
-import { type AcceptedPlan, pluginReturns, requiredPathsOf, SandboxFailed } from "@ambit/core";
+import { type AcceptedPlan, callPlugin, pluginReturns, requiredPathsOf, SandboxFailed } from "@ambit/core";
 import {
   type Exposure,
   type FetchHandler,
@@ -12,7 +12,6 @@ import {
 } from "@ambit/core/plugin";
 import type { CountedDecision } from "../../events/decisions.js";
 import { canonicalJson } from "../../json-values.js";
-import { callPlugin } from "../../lifetime/plugin-error.js";
 import { OwnedScope } from "../../lifetime/scope.js";
 import { ModelRouter, openModelRoute } from "../model-routes.js";
 import { Session, sessionFingerprintOf } from "../session.js";

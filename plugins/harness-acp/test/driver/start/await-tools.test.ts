@@ -1,6 +1,6 @@
 import type { PublishedServer } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { toolsListed } from "../../../src/driver/start/open-conversation.js";
+import { toolsListed } from "../../../src/driver/start/start-agent.js";
 
 /** A server whose tools are listed at the given check. */
 function serverListedAt(look: number): PublishedServer & { readonly looks: () => number } {
