@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { NotFound } from "@ambit/core";
 import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
@@ -121,7 +121,23 @@ function handler(route: HttpRoute, context: RouteContext): Handler<HonoEnvironme
     const caller = callerOf(env.incoming);
     const refusal = caller.kind === "page" ? whyNotForPage(caller.grant, route, call.path) : undefined;
     if (refusal !== undefined) throw new HttpRefusal(403, refusal, "unauthorized");
+    if (caller.kind === "page" && follows(route) && context.inner.callerOn(env.incoming.socket) === undefined)
+      endAfter(env.outgoing, caller.grant.expiresAt - context.pageTokens.now());
     if (refusesOthers) call.query.requireKnown(parameters);
     return (await route.handle(call)) ?? RESPONSE_ALREADY_SENT;
   };
+}
+
+/** Whether its caller reads on for as long as something happens: a request that does something is answered to its end. */
+function follows({ method, isDoor = false, operation }: HttpRoute): boolean {
+  return method === "GET" && (isDoor || operation.operationId === "events");
+}
+
+/** Breaks a response that has begun by then, so that its reader doesn't take it for complete. */
+function endAfter(outgoing: ServerResponse, lifetimeMs: number): void {
+  const timer = setTimeout(() => {
+    if (outgoing.headersSent) outgoing.destroy();
+  }, lifetimeMs);
+  timer.unref();
+  outgoing.once("close", () => clearTimeout(timer));
 }

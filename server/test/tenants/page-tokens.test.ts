@@ -272,6 +272,24 @@ describe("a page's token that isn't valid", () => {
     expect(await answerOf(await get("/runs", token))).toEqual([401, expect.stringMatching("has expired")]);
   });
 
+  it("cuts off at its time what follows a run with it, and neither the run nor another's reading", async () => {
+    const timers = vi.spyOn(globalThis, "setTimeout");
+    onTestFinished(() => timers.mockRestore());
+    const { make, run, get, post } = await serve(waiting);
+    const ttlMs = 7_654_321;
+    const page = await make({ ...whole, ttlMs });
+    const { runId } = await bodyOf<Result>(await run(page, say("go"), { prefer: "respond-async" }));
+    const [ofPage, ofTenant] = [
+      await get(`/runs/${runId}/events`, page),
+      await get(`/runs/${runId}/events`, one.token),
+    ];
+    const timer = timers.mock.calls.find(([, ms = 0]) => ms <= ttlMs && ms > ttlMs - 600_000);
+    timer?.[0]();
+    await expect(ofPage.text()).rejects.toThrow();
+    expect((await post(`/runs/${runId}/cancel`, {}, bearer(one.token))).status).toBe(200);
+    expect((await recordsOf(ofTenant)).at(-1)).toMatchObject({ result: { stopReason: "cancelled" } });
+  });
+
   it("is read by every replica with the key, after a restart too, and by none with another", async () => {
     const [key, another] = [await keyFile(), await keyFile()];
     const page = await (await serve(saying("x"), { interactions: { keyFile: key } })).make(whole);
