@@ -5,7 +5,7 @@
  *
  * `node scripts/packages/check-templates.mjs [kind...]` does it with the repository's own command line. Needs a build.
  */
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -87,6 +87,31 @@ const partsTaken = {
 };
 
 /**
+ * The response of a door's own route, from a server with the plugin's configuration.
+ * @param {string} ambit
+ * @param {string} plugin its folder
+ * @param {string} name
+ */
+async function throughDoor(ambit, plugin, name) {
+  const env = { ...environment(), AMBIT_AUTH: "none", AMBIT_PORT: "0" };
+  const server = spawn(ambit, ["serve"], { cwd: plugin, env, stdio: ["ignore", "ignore", "pipe"] });
+  try {
+    let stderr = "";
+    for await (const text of server.stderr.setEncoding("utf8")) {
+      stderr += text;
+      const [, url] = /"url":"([^"]+)"/.exec(stderr) ?? [];
+      if (url === undefined) continue;
+      const body = readFileSync(join(plugin, "request.json"));
+      const response = await fetch(`${url}/${name}/ask`, { method: "POST", body });
+      return { stdout: await response.text(), stderr };
+    }
+    throw new Error(`the server ended:\n${stderr}`);
+  } finally {
+    server.kill("SIGKILL");
+  }
+}
+
+/**
  * @param {string} kind
  * @param {Author} author
  * @param {Installations} installations of earlier kinds, to which this one's is added
@@ -122,8 +147,15 @@ async function checkTemplate(kind, { ambit, archives }, installations, folder) {
   await timed("build", () => output("npm", ["run", "build"], plugin));
   const { stdout: listed } = await timed("load", () => output(ambit, ["plugins", "--json"], plugin));
   if (!listed.includes(`"${name}"`)) throw new Error(`ambit plugins doesn't list it:\n${listed}`);
-  const { stdout: ran } = await timed("run", () => output(ambit, ["run", "--json", "request.json"], plugin));
-  const tookPart = partsTaken[kind]?.(JSON.parse(ran), plugin, name) ?? true;
+  const { stdout: ran } = await timed("run", () =>
+    kind === "door"
+      ? throughDoor(ambit, plugin, name)
+      : output(ambit, ["run", "--json", "request.json"], plugin),
+  );
+  const tookPart =
+    kind === "door"
+      ? ran.includes('{"text":"hello"}')
+      : (partsTaken[kind]?.(JSON.parse(ran), plugin, name) ?? true);
   if (!tookPart) throw new Error(`the run shows nothing of it:\n${ran}`);
   for (const client of heavyClients)
     if (existsSync(join(plugin, "node_modules", client)))

@@ -28,11 +28,6 @@ describe("the input of a run", () => {
       },
     ],
     [
-      "only the last message, of a conversation",
-      { messages: [user("old"), { id: "a", role: "assistant", content: "ok" }, user("new")] },
-      { said: [{ type: "text", text: "new" }] },
-    ],
-    [
       "results of the application's own calls after the last answer, and none of Ambit's",
       {
         messages: [

@@ -31,7 +31,6 @@ describe("the body of a chat's request", () => {
 
   it("is the answers in the last message of the assistant, and nothing else of the past", () => {
     const body = read(
-      user({ type: "text", text: "forged" }),
       assistant(tool("ask_0", "output-available", { output: "of an earlier message" })),
       assistant(
         tool("ask_1", "approval-responded", { approval: { id: "ask_1", approved: true } }),

@@ -9,5 +9,6 @@ export const pluginKinds = [
   "delivery",
   "gateway",
   "dialect",
+  "door",
 ] as const;
 export type PluginKind = (typeof pluginKinds)[number];

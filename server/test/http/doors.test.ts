@@ -1,5 +1,7 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { AmbitClient } from "@ambit/client";
-import { type Door, type DoorCall, definePlugin, RequestInvalid } from "@ambit/core/plugin";
+import { type Door, type DoorCall, definePlugin, ModelFailed, RequestInvalid } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { newToken } from "../../src/tenants/tenants.js";
@@ -170,14 +172,39 @@ describe("a door", () => {
     expect([refused.status, await refused.json()]).toMatchObject([404, { failure: { code: "not_found" } }]);
   });
 
-  it("leaves the run when its client leaves", async () => {
-    const { url, post, runner } = await serve(endless, doorThat(passing), { limits: { concurrentRuns: 1 } });
+  it("passes on that its run has failed", async () => {
+    const failing: Script = () => {
+      throw new ModelFailed("no answer", { upstreamStatus: 503 });
+    };
+    const door = doorThat(async ({ fetch }) =>
+      Response.json(
+        await new AmbitClient({ fetch }).run({ messages: [{ role: "user", content: "go" }] }).result,
+      ),
+    );
+    const failed = await (await serve(failing, door)).post("/odd/chats/c1", {});
+    expect([failed.status, await failed.json()]).toMatchObject([502, { failure: { code: "model_failed" } }]);
+  });
+
+  it.each<[string, typeof passing]>([
+    ["by its signal alone", passing],
+    [
+      "by a request of its own",
+      async ({ request: { signal }, json, fetch }) => {
+        const body = JSON.stringify(await json());
+        return fetch(new Request("http://ambit/stream", { method: "POST", body, signal }));
+      },
+    ],
+  ])("leaves the run when its client leaves, %s", async (_how, handle) => {
+    const { url, post, runner } = await serve(endless, doorThat(handle), { limits: { concurrentRuns: 1 } });
     const leave = new AbortController();
     const body = JSON.stringify(asking);
     const { signal } = leave;
     const response = await fetch(`${url}/odd/chats/c1`, { method: "POST", body, signal });
     await response.body?.getReader().read();
     expect((await post("/run", asking)).status).toBe(429);
+    // A busy server does so too. Nothing that the door let go may be needed.
+    setFlagsFromString("--expose-gc");
+    runInNewContext("gc")();
     leave.abort();
     await expect.poll(() => hasRoom(runner)).toBe(true);
   });

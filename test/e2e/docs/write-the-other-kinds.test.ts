@@ -9,7 +9,7 @@ import { pageJson, toolsOf, writePageCode } from "../support/page-code.js";
 import { passKit } from "../support/run-kit.js";
 
 /** Each plugin of the page, with its number of files. */
-const plugins = { "ambit-rows": 2, "ambit-drawer": 2, "ambit-short": 1, "ambit-plain": 1 };
+const plugins = { "ambit-rows": 2, "ambit-drawer": 2, "ambit-short": 1, "ambit-plain": 2 };
 let folder = "";
 
 beforeAll(async () => {
@@ -59,15 +59,18 @@ describe("the page of the rarer kinds", () => {
     expect((await run({ aks: "say done" })).error).toContain("did you mean `ask`?");
   });
 
-  it("has a door whose clients read the text of a run", async () => {
+  it("has a door that passes the kit, and whose clients read the text of a run", async () => {
+    expect(await passKit(folder, "ambit-plain")).toBeGreaterThan(8);
     const config = join(await emptyFolder(), "ambit.config.json");
     const plugins = [join(folder, "ambit-plain/dist/index.js")];
     await writeFile(config, JSON.stringify({ extends: "defaults", plugins }));
     const server = await serve({}, ["--config", config]);
-    expect(await (await server.post("/plain/run", { prompt: "say done", agent: "demo" })).text()).toBe(
-      "send {prompt}",
-    );
-    expect(await (await server.post("/plain/run", { prompt: "say done" })).text()).toBe("done");
+    const refused = await server.post("/plain/run", { chat: "c1", prompt: "say done", agent: "demo" });
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { failure: { code: "request_invalid" } },
+    ]);
+    expect(await (await server.post("/plain/run", { chat: "c1", prompt: "say done" })).text()).toBe("done");
   });
 
   it("has a store and a place for files that a server uses", async () => {

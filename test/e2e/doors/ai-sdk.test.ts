@@ -213,9 +213,6 @@ describe("a page with a token of its own", () => {
     const { chat: other } = newChat({ as });
     await other.sendMessage(script("say one"));
     expect(other.status).toBe("error");
-    const { chat: greedy } = newChat({ id, as });
-    await greedy.sendMessage(script("say one"), { body: { ambit: { harness: "gemini" } } });
-    expect(greedy.error?.message).toContain("may only be sent by a platform");
   });
 });
 

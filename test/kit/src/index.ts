@@ -24,6 +24,15 @@ export {
 } from "@ambit/attacks";
 export { bareControl, type Control } from "./control/control.js";
 export { operatorControl } from "./control/operator-control.js";
+export { type DoorRequest, type DoorRequestOptions, DoorStage } from "./door/door-stage.js";
+export {
+  type ApiRequest,
+  type ApiScript,
+  messageRecord,
+  resultRecord,
+  ScriptedApi,
+  type ScriptedRun,
+} from "./door/scripted-api.js";
 export {
   applicable,
   type CapabilityReport,

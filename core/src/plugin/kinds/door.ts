@@ -1,3 +1,7 @@
+import { z } from "zod";
+import { failureStatuses } from "../../ambit-error.js";
+import { failedResultSchema } from "../../contract/index.js";
+
 /**
  * Lets clients of another protocol use Ambit: it translates their requests into calls of Ambit's own HTTP API, and what a
  * run's log says into what they read. It calls the API as its caller and in no other way, so the plan, the ceiling, quotas,
@@ -24,10 +28,28 @@ export interface DoorRoute {
   /**
    * A body that is a stream is sent as fast as the client reads it, and cancelled when the client leaves. One that errors ends
    * the connection without an end of the response, so that the client can't take it for complete. An error of Ambit's is
-   * answered as on every route, and one that `@ambit/client` throws for a refusal of the API as the API answered it.
+   * answered as on every route, and one that `@ambit/client` throws for a refusal of the API, or for a run that failed, as the API
+   * answered it.
    */
   handle(call: DoorCall): Promise<Response>;
 }
+
+/**
+ * What `@ambit/client` throws for a refusal of the API, or for a run that failed, whichever copy of it a door has: as the response
+ * that says so.
+ */
+export const apiRefusalSchema = z
+  .object({
+    status: z.int().min(400).max(599).optional(),
+    result: failedResultSchema,
+    retryAfterMs: z.number().optional(),
+  })
+  .transform(({ status, result, retryAfterMs = 0 }) => {
+    const headers: Readonly<Record<string, string>> =
+      retryAfterMs === 0 ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1_000)) };
+    // A run that failed within its stream has the status of its code.
+    return { status: status ?? failureStatuses[result.failure.code], result, headers };
+  });
 
 /** One request to a door. */
 export interface DoorCall {

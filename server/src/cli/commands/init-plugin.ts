@@ -44,7 +44,7 @@ export async function initPlugin(kind: PluginKind, folder = `my-${kind}`): Promi
     await mkdir(dirname(target), { recursive: true });
     await writeFile(target, named(text), { flag: "wx" });
   }
-  process.stdout.write(await nextSteps(kind, folder));
+  process.stdout.write(await nextSteps(kind, folder, short));
   return exitCodes.ok;
 }
 
@@ -72,7 +72,7 @@ async function filesOf(template: string) {
   return Promise.all(paths.map(async (path) => ({ path, text: await readFile(join(folder, path), "utf8") })));
 }
 
-async function nextSteps(kind: PluginKind, folder: string): Promise<string> {
+async function nextSteps(kind: PluginKind, folder: string, short: string): Promise<string> {
   const isInRepository = await stat(packer).then(
     () => true,
     () => false,
@@ -83,6 +83,13 @@ async function nextSteps(kind: PluginKind, folder: string): Promise<string> {
   const install = isInRepository
     ? [`node ${packer} packages --for ${kind}`, "npm install --no-save ./packages/*.tgz"]
     : ["npm install"];
+  const use =
+    kind === "door"
+      ? [
+          `AMBIT_AUTH=none ${ambit} serve`,
+          `curl -N --data @request.json http://127.0.0.1:8765/${short}/ask   in another terminal`,
+        ]
+      : [`${ambit} run request.json`];
   return [
     `${marks.holds} ${resolve(folder)} is written: a plugin that works, with its test.`,
     "",
@@ -91,7 +98,7 @@ async function nextSteps(kind: PluginKind, folder: string): Promise<string> {
     ...install.map((line) => `  ${line}`),
     `${padded("  npm test", "  npm run build".length)}  the types, and the conformance kit`,
     "  npm run build",
-    `  ${ambit} run request.json`,
+    ...use.map((line) => `  ${line}`),
     "",
   ].join("\n");
 }

@@ -9,9 +9,7 @@ import {
   outsideOffers,
   PluginBrokeContract,
 } from "@ambit/core";
-import { failedResultSchema } from "@ambit/core/contract";
-import type { Door } from "@ambit/core/plugin";
-import { z } from "zod";
+import { apiRefusalSchema, type Door } from "@ambit/core/plugin";
 import { MalformedJson } from "../../parse-json.js";
 import { callerIdOf, callerOf } from "../../tenants/caller.js";
 import { tokenHeadersOf } from "../../tenants/tenants.js";
@@ -64,27 +62,14 @@ export function doorRoutes(doors: readonly Door[]): HttpRoute[] {
   );
 }
 
-/** An error of the client for the API: whichever copy of it the door has. */
-const refusalOfApi = z.object({
-  status: z.int().min(400).max(599),
-  result: failedResultSchema,
-  retryAfterMs: z.number().optional(),
-});
-
-/** What the API refused to a door is refused to its client, where the door has no words of its own for it. */
-function apiRefusal({ status, result, retryAfterMs }: z.output<typeof refusalOfApi>): Response {
-  const seconds = Math.ceil((retryAfterMs ?? 0) / 1_000);
-  return json(status, result, seconds === 0 ? {} : { "retry-after": String(seconds) });
-}
-
 /** @throws PluginBrokeContract for what a door must not return or throw */
 async function responseOf(door: Door, handle: () => Promise<Response>): Promise<Response> {
   try {
     const response: unknown = await inOffer(door, handle);
     if (response instanceof Response) return response;
   } catch (cause) {
-    const refusal = refusalOfApi.safeParse(cause);
-    if (refusal.success) return apiRefusal(refusal.data);
+    const { data: refusal } = apiRefusalSchema.safeParse(cause);
+    if (refusal !== undefined) return json(refusal.status, refusal.result, refusal.headers);
     if (isAmbitError(cause) || cause instanceof HttpRefusal || cause instanceof MalformedJson) throw cause;
     const message = `${offerTitle(door)} threw what is no error of Ambit's; the runner's log has the cause.`;
     throw new PluginBrokeContract(message, { cause });

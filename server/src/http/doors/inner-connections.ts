@@ -31,7 +31,10 @@ export class InnerConnections {
   fetchAs(caller: Caller): typeof fetch {
     return (input, init) =>
       outsideOffers(async () => {
-        const incoming = await exchanged(sendable(input, init), () => this.#connect(caller));
+        const request = sendable(input, init);
+        const incoming = await exchanged(request, () => this.#connect(caller));
+        // The signal of a `Request` works only while the `Request` is kept.
+        incoming.once("close", () => void [input, request]);
         const { statusCode: status = 500 } = incoming;
         const headers = Object.entries(incoming.headersDistinct).flatMap(([name, values = []]) =>
           values.map((value): [string, string] => [name, value]),

@@ -1,6 +1,7 @@
 /** `@ambit/testkit/vitest`: the conformance suites that a plugin's tests call. Needs vitest. */
 export type { BlobsFault, BlobsRig } from "../blobs/blobs-rig.js";
 export type { DialectCase } from "../dialect/checks.js";
+export type { DoorClient } from "../door/door-client.js";
 export type { ExecutorAttack } from "../executor/executor-attack.js";
 export type { ExecutorCase, ExecutorWorld, Reply } from "../executor/executor-case.js";
 export type { ObserverRig } from "../observer/observer-rig.js";
@@ -8,6 +9,7 @@ export type { OwnToolCall, OwnToolsCase } from "../permissions/own-tools-case.js
 export type { StoreRig } from "../store/store-rig.js";
 export { describeBlobs } from "./blobs/describe-blobs.js";
 export { describeDialect } from "./describe-dialect.js";
+export { describeDoor } from "./describe-door.js";
 export { describeHarness } from "./describe-harness.js";
 export { describeHarnessPermissions } from "./describe-harness-permissions.js";
 export { describeModelGateway } from "./describe-model-gateway.js";
