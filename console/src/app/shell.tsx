@@ -1,7 +1,18 @@
 import { Menu } from "@base-ui/react/menu";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet } from "@tanstack/react-router";
-import { CircleQuestionMark, List, LogOut, Monitor, Moon, Play, Server, Settings, Sun } from "lucide-react";
+import {
+  ChartColumn,
+  CircleQuestionMark,
+  List,
+  LogOut,
+  Monitor,
+  Moon,
+  Play,
+  Server,
+  Settings,
+  Sun,
+} from "lucide-react";
 import type { ReactElement } from "react";
 import { Icon } from "../parts/basic.js";
 import { useSession } from "../parts/session-context.js";
@@ -14,6 +25,7 @@ const places = [
   { to: "/runs", label: "Runs", icon: <List /> },
   { to: "/questions", label: "Questions", icon: <CircleQuestionMark /> },
   { to: "/start", label: "Start", icon: <Play /> },
+  { to: "/usage", label: "Use", icon: <ChartColumn /> },
   { to: "/host", label: "Host", icon: <Server /> },
 ] as const;
 
