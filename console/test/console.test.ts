@@ -25,7 +25,7 @@ const opened: SeenPage[] = [];
 
 beforeAll(async () => {
   const token = `sha256:${createHash("sha256").update(tenantToken).digest("hex")}`;
-  server = await startConsoleServer({ tokens: [{ token, project: "acme" }] });
+  server = await startConsoleServer({ tokens: [{ token, project: "acme", limits: { concurrentRuns: 5 } }] });
   // The first run waits until this host has been probed.
   await server.client.run(demo(["say Probed."])).result;
   if (noBrowser === undefined) browser = await startBrowser();
@@ -631,6 +631,38 @@ describe("a run's start", () => {
     await page.getByText("Started here.").waitFor();
     // A browser logs each refusal of a request, which the first plan has got.
     expect(complaints.filter((text) => !text.includes("400"))).toEqual([]);
+  });
+});
+
+describe("use", () => {
+  it("is added up by day and project, with the range in the address, beside the quotas", async (context) => {
+    const request = demo(["say of acme"], { projectId: "acme" });
+    await server.client.run(request).result;
+    await server.client.run(demo(["fail no luck"], { projectId: "acme" })).result.catch(() => undefined);
+    const { page, complaints } = await signedIn(context, { theme: "dark" });
+    await page.getByRole("link", { name: "Use", exact: true }).click();
+    const row = page.getByRole("row").filter({ hasText: "acme" });
+    await row.getByRole("cell").nth(1).getByText("1", { exact: true }).waitFor();
+    await page.getByLabel("Concurrent runs").waitFor();
+    await page.getByText("5 left").waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    // By keyboard: another range, and each day of the chart.
+    await page.getByRole("radio", { name: "7 days" }).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**days=7");
+    await page.getByRole("radio", { name: "Agent" }).click();
+    await page.getByRole("row").filter({ hasText: "demo" }).waitFor();
+    const slider = page.getByRole("slider", { name: "Runs by day" });
+    await slider.focus();
+    await page.keyboard.press("ArrowLeft");
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: \d/);
+    await page.reload();
+    await page.getByRole("row").filter({ hasText: "demo" }).waitFor();
+    await page.getByLabel("Last day").fill("2020-01-31");
+    await page.getByText("No run ended on these days").waitFor();
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await overflow(page)).toBe(0);
+    expect(complaints).toEqual([]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { CircleQuestionMark, List, Play, Server } from "lucide-react";
+import { ChartColumn, CircleQuestionMark, List, Play, Server } from "lucide-react";
 
 /** The screens of the menu. */
 export const places = [
@@ -10,5 +10,6 @@ export const places = [
     also: "approvals, forms, client tools",
   },
   { to: "/start", label: "Start", icon: <Play />, also: "a run, from an example or a request" },
+  { to: "/usage", label: "Use", icon: <ChartColumn />, also: "runs, tokens and dollars, against the quotas" },
   { to: "/host", label: "Host", icon: <Server />, also: "sandboxes, agents, plugins and their proofs" },
 ] as const;

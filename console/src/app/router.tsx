@@ -9,6 +9,7 @@ import { Empty, ErrorNote } from "../parts/basic.js";
 import { readRunSearch } from "../screens/run/search.js";
 import { RunsScreen } from "../screens/runs.js";
 import { readRunsSearch } from "../screens/runs-search.js";
+import { readUsageSearch } from "../screens/usage-search.js";
 import { Shell } from "./shell.js";
 
 const root = createRootRoute({
@@ -45,6 +46,12 @@ const routeTree = root.addChildren([
     getParentRoute: () => root,
     path: "/start",
     component: lazyRouteComponent(() => import("../screens/start.js"), "StartScreen"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/usage",
+    validateSearch: readUsageSearch,
+    component: lazyRouteComponent(() => import("../screens/usage.js"), "UsageScreen"),
   }),
   createRoute({
     getParentRoute: () => root,

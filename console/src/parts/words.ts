@@ -11,6 +11,10 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 export const clockText = (ms: number) => clock.format(ms);
 export const momentText = (iso: string) => moment.format(new Date(iso));
 
+const dayOfYear = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
+/** @param day of UTC, such as `2026-11-29` */
+export const dayText = (day: string) => (day === "" ? "" : dayOfYear.format(new Date(day)));
+
 /** `840 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
@@ -39,8 +43,14 @@ export function bytesText(bytes: number): string {
   return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[power]}`;
 }
 
+const dollarsFrom1 = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD" });
+
 export const dollarsText = (dollars: number) =>
-  `$${dollars >= 1 ? dollars.toFixed(2) : dollars.toPrecision(2)}`;
+  dollars >= 1 ? dollarsFrom1.format(dollars) : `$${dollars.toPrecision(2)}`;
+
+const share = new Intl.NumberFormat(undefined, { style: "percent", maximumSignificantDigits: 2 });
+/** @param part of 1 */
+export const shareText = (part: number) => share.format(part);
 
 /** The beginning of an id, which tells a few from each other. */
 export const shortId = (id: string) => (id.length > 13 ? id.slice(0, 8) : id);

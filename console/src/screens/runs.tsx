@@ -45,7 +45,7 @@ const filters: Readonly<Record<ShownState, RunFilter>> = {
 };
 
 const columns =
-  "md:grid md:grid-cols-[10.5rem_minmax(10rem,1.4fr)_minmax(5rem,0.8fr)_9rem_4rem_4rem_5.5rem_6rem] md:items-center md:gap-4";
+  "md:grid md:grid-cols-[10rem_minmax(10rem,2fr)_minmax(4rem,0.6fr)_9rem_3.5rem_4rem_5.5rem_5.5rem] md:items-center md:gap-4";
 
 export function RunsScreen() {
   const search: RunsSearch = route.useSearch();

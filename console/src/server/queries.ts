@@ -1,4 +1,4 @@
-import { AmbitError } from "@ambit/client";
+import { AmbitError, type Schema } from "@ambit/client";
 import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
 import { client, clientOf, type RunPlace } from "./client.js";
 
@@ -35,6 +35,24 @@ export const actors = queryOptions({
   queryKey: ["plugins"],
   queryFn: async ({ signal }) => (await client.plugins({ signal })).actors,
   staleTime: 10_000,
+});
+
+export type Tally = Schema<"UsageResponse">["total"];
+export type UsedQuotas = Schema<"QuotasResponse">["quotas"][number];
+export type UsedQuota = NonNullable<UsedQuotas["sessions"]>;
+
+export const usage = (query: NonNullable<Parameters<typeof client.usage>[0]>) =>
+  queryOptions({
+    queryKey: ["usage", query],
+    queryFn: ({ signal }) => client.usage({ ...query, signal }),
+    refetchInterval: 10_000,
+    placeholderData: keepPreviousData,
+  });
+
+export const quotas = queryOptions({
+  queryKey: ["quotas"],
+  queryFn: async ({ signal }) => (await client.quotas({ signal })).quotas,
+  refetchInterval: 5_000,
 });
 
 export const patch = (place: RunPlace) =>

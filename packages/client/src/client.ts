@@ -294,6 +294,18 @@ export class AmbitClient {
     return await this.#http.json(at("deliveries", deliveryId, "redeliver"), { method: "POST", ...options });
   }
 
+  /** What the runs used that ended on these days (UTC): of the last 30 by default. */
+  async usage(options: CallOptions & UsageFilter = {}): Promise<Schema<"UsageResponse">> {
+    return await this.#list("/usage", options);
+  }
+
+  /** What each project with a token may use, and uses now. */
+  async quotas(
+    options: CallOptions & { readonly projectId?: string } = {},
+  ): Promise<Schema<"QuotasResponse">> {
+    return await this.#list("/quotas", options);
+  }
+
   /** Every actor, with its claims and what was proven on the server's host. */
   async plugins(options: CallOptions = {}): Promise<Schema<"PluginsResponse">> {
     return await this.#http.json("/plugins", options);
@@ -359,6 +371,15 @@ interface RunFilter {
   readonly sandbox?: string;
   /** Only runs with open questions. */
   readonly asking?: true;
+}
+
+interface UsageFilter {
+  /** Days, such as `2026-11-29`: the first, and the last, which is included. */
+  readonly from?: string;
+  readonly to?: string;
+  /** Default: `day`. */
+  readonly by?: Schema<"UsageResponse">["by"];
+  readonly projectId?: string;
 }
 
 interface InteractionFilter {

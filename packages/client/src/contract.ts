@@ -1707,6 +1707,64 @@ export interface components {
         DeliveriesResponse: {
             deliveries: components["schemas"]["StoredDelivery"][];
         };
+        /** UsageResponse */
+        UsageResponse: {
+            /** Format: date */
+            from: string;
+            /** Format: date */
+            to: string;
+            /** @enum {string} */
+            by: "day" | "project" | "harness" | "model";
+            total: {
+                runs: {
+                    completed: number;
+                    paused: number;
+                    cancelled: number;
+                    failed: number;
+                };
+                inputTokens: number;
+                outputTokens: number;
+                usd: number;
+                sandboxMs: number;
+            };
+            groups: {
+                runs: {
+                    completed: number;
+                    paused: number;
+                    cancelled: number;
+                    failed: number;
+                };
+                inputTokens: number;
+                outputTokens: number;
+                usd: number;
+                sandboxMs: number;
+                key?: string;
+            }[];
+        };
+        /** QuotasResponse */
+        QuotasResponse: {
+            quotas: {
+                projectId: string;
+                concurrentRuns?: {
+                    limit: number;
+                    used: number;
+                };
+                runsPerMinute?: {
+                    limit: number;
+                    used: number;
+                };
+                sessions?: {
+                    limit: number;
+                    used: number;
+                };
+                usdPerDay?: {
+                    limit: number;
+                    used: number;
+                    /** Format: date-time */
+                    resetsAt: string;
+                };
+            }[];
+        };
         /** StoredDelivery */
         StoredDelivery: {
             id: string;

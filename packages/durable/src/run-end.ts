@@ -10,13 +10,17 @@ const maxName = 128;
 
 /** What is written when a run has ended with this result, which has no events. */
 export function runEnd(source: MessageSource, { events: _, ...result }: RunResult): RunEnd {
+  const { model, usage } = result;
   return {
     result: JSON.stringify({ ...result, events: [] }),
     outcome: outcomeOf(result),
     summary: JSON.stringify(summarised(result)),
     session: result.sessionId,
     delivery: aboutEnd(source, { ...result, events: [] }),
-    usd: result.usage?.cost ?? 0,
+    usd: usage?.cost ?? 0,
+    inputTokens: usage?.input ?? 0,
+    outputTokens: usage?.output ?? 0,
+    model: model === undefined ? undefined : beginning(model, maxName),
   };
 }
 

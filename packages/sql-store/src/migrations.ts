@@ -129,6 +129,15 @@ export const migrations: readonly (readonly Statement[])[] = [
       ),
     ),
   ),
+  // What runs used, by day. Separate from the runs, which it outlives; empty for none, since a key can't be NULL.
+  statements(
+    `CREATE TABLE ambit_tallies (
+      project TEXT NOT NULL, day BIGINT NOT NULL, harness TEXT NOT NULL, model TEXT NOT NULL, shard BIGINT NOT NULL,
+      completed BIGINT NOT NULL, paused BIGINT NOT NULL, cancelled BIGINT NOT NULL, failed BIGINT NOT NULL,
+      input BIGINT NOT NULL, output BIGINT NOT NULL, usd DOUBLE PRECISION NOT NULL, sandbox_ms BIGINT NOT NULL,
+      PRIMARY KEY (project, day, harness, model, shard))`,
+    `CREATE INDEX ambit_tallies_day ON ambit_tallies (day)`,
+  ),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

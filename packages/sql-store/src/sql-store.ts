@@ -3,6 +3,7 @@ import type { Database } from "./database.js";
 import { Queue, Quotas } from "./runs/quotas.js";
 import { RunRetention } from "./runs/retention.js";
 import { Runs } from "./runs/runs.js";
+import { TallyRows } from "./runs/tallies.js";
 import { ClaimRows } from "./shared/claims.js";
 import { DeliveryRows } from "./shared/deliveries.js";
 import { ReplicaRows } from "./shared/replicas.js";
@@ -14,6 +15,7 @@ export function sqlStore(database: Database): Store {
   const shared = new ReplicaRows(database);
   const claims = new ClaimRows(database);
   const quotas = new Quotas(database);
+  const tallies = new TallyRows(database);
   const queue = new Queue(database);
   const sessions = new SessionRows(database);
   const uses = new SessionUses(database);
@@ -24,6 +26,7 @@ export function sqlStore(database: Database): Store {
     createWithin: (run, quota) => quotas.createWithin(run, quota),
     createQueued: (run, limits) => queue.create(run, limits),
     usage: (projects) => quotas.usage(projects),
+    tallies: (query) => tallies.read(query),
     claim: (id, replica) => runs.claim(id, replica),
     keepRecovery: (id, fence, recovery) => runs.keepRecovery(id, fence, recovery),
     nextQueued: (replica, limit, except) => runs.nextQueued(replica, limit, except),

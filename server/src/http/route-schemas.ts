@@ -8,6 +8,7 @@ import {
   snapshotInfoSchema,
   streamRecordSchema,
 } from "@ambit/core/contract";
+import { tallyDimensions } from "@ambit/durable/store";
 import { z } from "zod";
 import { pageRights } from "../tenants/page-grant.js";
 
@@ -34,6 +35,55 @@ export const runMessageSchema = z.strictObject({
     .union([z.string().min(1), z.array(contentBlockSchema).min(1)])
     .meta({ description: "Text, or a list of blocks that the agent takes in a prompt." }),
 });
+
+const count = z.int().nonnegative();
+
+const tallySchema = z.strictObject({
+  /** How many runs came to what. */
+  runs: z.strictObject({ completed: count, paused: count, cancelled: count, failed: count }),
+  /** Tokens sent to models, including cached ones, as the provider or the agent counts them. */
+  inputTokens: count,
+  outputTokens: count,
+  /** US dollars, of models that have a price. */
+  usd: z.number(),
+  /** Milliseconds from the begin of each run to its end. */
+  sandboxMs: count,
+});
+
+const date = z.iso.date();
+
+/** `GET /usage`: what the runs used that ended on these days (UTC). */
+export const usageResponseSchema = z.strictObject({
+  from: date,
+  to: date,
+  by: z.enum(tallyDimensions),
+  total: tallySchema,
+  /** At most 1,000: days, the newest first, or the groups with the most runs. */
+  groups: z.array(
+    /** A day, project, agent or model. Absent: no project, or an unknown model. */
+    tallySchema.extend({ key: z.string().optional() }),
+  ),
+});
+export type UsageResponse = z.infer<typeof usageResponseSchema>;
+
+const quotaSchema = z.strictObject({ limit: z.number(), used: z.number() });
+
+/** `GET /quotas`: what each project with a token may use, over all replicas. A quota that it doesn't have is absent. */
+export const quotasResponseSchema = z.strictObject({
+  quotas: z.array(
+    z.strictObject({
+      projectId: z.string(),
+      concurrentRuns: quotaSchema.optional(),
+      /** Runs that began within the last 60 seconds. */
+      runsPerMinute: quotaSchema.optional(),
+      /** Named sessions that are open. */
+      sessions: quotaSchema.optional(),
+      /** US dollars on this day (UTC), which ends at `resetsAt`. */
+      usdPerDay: quotaSchema.extend({ resetsAt: z.iso.datetime() }).optional(),
+    }),
+  ),
+});
+export type QuotasResponse = z.infer<typeof quotasResponseSchema>;
 
 /** `GET /plugins`: every actor's claims, and the findings of its probe on this host, with their time. */
 export const pluginsResponseSchema = z.strictObject({ actors: z.array(actorDescriptionSchema) });

@@ -6,6 +6,8 @@ import type { Tenant } from "./schema.js";
 
 /** Tiers of preference among projects in one search of the queue. */
 const maxTiers = 4;
+/** Open sessions that are counted at a time. */
+const maxSessions = 10_000;
 
 /** The projects' usage of their quotas, over all replicas of a store. */
 export class SharedQuotas {
@@ -43,6 +45,30 @@ export class SharedQuotas {
     if (sessions === undefined || session === undefined) return true;
     const open = await this.runs.openSessions({ project, limit: sessions + 1 });
     return open.length < sessions || open.some((one) => one.session === session);
+  }
+
+  /** What these tenants' projects may use, and what they use now, over all replicas. */
+  async used(projects: readonly string[]): Promise<readonly UsedQuotas[]> {
+    const [usage, sessions] = await Promise.all([
+      this.runs.store.usage(projects),
+      this.runs.openSessions({
+        ...(projects.length === 1 ? { project: projects[0] } : {}),
+        limit: maxSessions,
+      }),
+    ]);
+    const open = Map.groupBy(sessions, ({ project }) => project);
+    return usage.map(({ project, running, begun, usd, dayLeftMs }) => {
+      const { concurrentRuns, runsPerMinute, usdPerDay, ...limits } =
+        this.#tenants.get(project)?.limits ?? {};
+      return {
+        projectId: project,
+        concurrentRuns: usedOf(concurrentRuns, running),
+        runsPerMinute: usedOf(runsPerMinute, begun),
+        sessions: usedOf(limits.sessions, open.get(project)?.length ?? 0),
+        usdPerDay: usedOf(usdPerDay, usd),
+        dayLeftMs,
+      };
+    });
   }
 
   /** The open sessions that the store allows when it binds one. */
@@ -88,6 +114,25 @@ export class SharedQuotas {
     );
   }
 }
+
+interface UsedQuota {
+  readonly limit: number;
+  readonly used: number;
+}
+
+/** A project's quotas. Undefined: it has no such quota. */
+interface UsedQuotas {
+  readonly projectId: string;
+  readonly concurrentRuns: UsedQuota | undefined;
+  readonly runsPerMinute: UsedQuota | undefined;
+  readonly sessions: UsedQuota | undefined;
+  readonly usdPerDay: UsedQuota | undefined;
+  /** Milliseconds until that day ends. */
+  readonly dayLeftMs: number;
+}
+
+const usedOf = (limit: number | undefined, used: number): UsedQuota | undefined =>
+  limit === undefined ? undefined : { limit, used };
 
 /** A project's usage of its quotas. */
 interface QuotaUsage {

@@ -40,6 +40,8 @@ describe("the samples of docs/http.md", () => {
       "RunRequest",
       "StreamRecord",
       "RunsResponse",
+      "UsageResponse",
+      "QuotasResponse",
       "InteractionAnswer",
       "FailedResult",
     ]);

@@ -14,6 +14,8 @@ type PluginEntry = NonNullable<ConfigurationInput["plugins"]>[number];
 interface Settings {
   readonly configuration?: ConfigurationInput;
   readonly port?: string;
+  /** The operator's. */
+  readonly token?: string;
 }
 
 /** A folder for a test's database, removed with the test. */
@@ -72,7 +74,11 @@ function inPostgres(): ServeRuns {
 
 export const serveInMemory = (script: Script, options: Settings = {}) => serveWith(script, options, []);
 
-async function serveWith(script: Script, { configuration, port }: Settings, stores: readonly PluginEntry[]) {
+async function serveWith(
+  script: Script,
+  { configuration, port, token }: Settings,
+  stores: readonly PluginEntry[],
+) {
   const served = await serveScript(script, {
     configuration: {
       server: { drainMs: 100 },
@@ -80,6 +86,7 @@ async function serveWith(script: Script, { configuration, port }: Settings, stor
       plugins: [scriptedAgent(script), ...stores],
     },
     ...(port === undefined ? {} : { port }),
+    ...(token === undefined ? {} : { token }),
   });
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${served.url}${path}`, { headers });

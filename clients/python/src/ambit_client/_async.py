@@ -583,6 +583,20 @@ class AsyncClient:
         response = await self._http.send("POST", "/snapshots", content=archive, headers=headers)
         return _parsed(models.SnapshotInfo, response)
 
+    async def usage(
+        self,
+        *,
+        first_day: str | None = None,
+        last_day: str | None = None,
+        by: str = "day",
+    ) -> models.UsageResponse:
+        """What the runs used that ended on these days (UTC), such as `2026-11-29`: of the last 30 by default."""
+        return await self._http.get(models.UsageResponse, "/usage", **{"from": first_day, "to": last_day, "by": by})
+
+    async def quotas(self) -> models.QuotasResponse:
+        """What each project with a token may use, and uses now."""
+        return await self._http.get(models.QuotasResponse, "/quotas")
+
     async def deliveries(
         self,
         *,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from re import compile
 from typing import Annotated, Any, Dict, Literal
 
@@ -2813,6 +2814,121 @@ class InteractionsResponse(BaseModel):
         populate_by_name=True,
     )
     interactions: list[InteractionsResponseInteraction]
+
+
+class UsageResponseTotalRuns(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    completed: Annotated[int, Field(ge=0, le=9007199254740991)]
+    paused: Annotated[int, Field(ge=0, le=9007199254740991)]
+    cancelled: Annotated[int, Field(ge=0, le=9007199254740991)]
+    failed: Annotated[int, Field(ge=0, le=9007199254740991)]
+
+
+class UsageResponseTotal(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    runs: UsageResponseTotalRuns
+    input_tokens: Annotated[int, Field(alias='inputTokens', ge=0, le=9007199254740991)]
+    output_tokens: Annotated[
+        int, Field(alias='outputTokens', ge=0, le=9007199254740991)
+    ]
+    usd: float
+    sandbox_ms: Annotated[int, Field(alias='sandboxMs', ge=0, le=9007199254740991)]
+
+
+class UsageResponseGroupRuns(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    completed: Annotated[int, Field(ge=0, le=9007199254740991)]
+    paused: Annotated[int, Field(ge=0, le=9007199254740991)]
+    cancelled: Annotated[int, Field(ge=0, le=9007199254740991)]
+    failed: Annotated[int, Field(ge=0, le=9007199254740991)]
+
+
+class UsageResponseGroup(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    runs: UsageResponseGroupRuns
+    input_tokens: Annotated[int, Field(alias='inputTokens', ge=0, le=9007199254740991)]
+    output_tokens: Annotated[
+        int, Field(alias='outputTokens', ge=0, le=9007199254740991)
+    ]
+    usd: float
+    sandbox_ms: Annotated[int, Field(alias='sandboxMs', ge=0, le=9007199254740991)]
+    key: str | None = None
+
+
+class UsageResponse(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    from_: Annotated[date, Field(alias='from')]
+    to: date
+    by: Literal['day', 'project', 'harness', 'model']
+    total: UsageResponseTotal
+    groups: list[UsageResponseGroup]
+
+
+class QuotasResponseQuotaConcurrentRuns(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    limit: float
+    used: float
+
+
+class QuotasResponseQuotaRunsPerMinute(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    limit: float
+    used: float
+
+
+class QuotasResponseQuotaSessions(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    limit: float
+    used: float
+
+
+class QuotasResponseQuotaUsdPerDay(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    limit: float
+    used: float
+    resets_at: Annotated[AwareDatetime, Field(alias='resetsAt')]
+
+
+class QuotasResponseQuota(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    project_id: Annotated[str, Field(alias='projectId')]
+    concurrent_runs: Annotated[
+        QuotasResponseQuotaConcurrentRuns | None, Field(alias='concurrentRuns')
+    ] = None
+    runs_per_minute: Annotated[
+        QuotasResponseQuotaRunsPerMinute | None, Field(alias='runsPerMinute')
+    ] = None
+    sessions: QuotasResponseQuotaSessions | None = None
+    usd_per_day: Annotated[
+        QuotasResponseQuotaUsdPerDay | None, Field(alias='usdPerDay')
+    ] = None
+
+
+class QuotasResponse(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    quotas: list[QuotasResponseQuota]
 
 
 class StoredDelivery(BaseModel):

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { failureStatuses } from "../../ambit-error.js";
 import { failedResultSchema } from "../../contract/index.js";
+import { failureStatuses } from "../../errors.js";
 
 /**
  * Lets clients of another protocol use Ambit: it translates their requests into calls of Ambit's own HTTP API, and what a

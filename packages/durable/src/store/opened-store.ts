@@ -8,6 +8,7 @@ const methods: Readonly<Record<keyof Store, true>> = {
   createWithin: true,
   createQueued: true,
   usage: true,
+  tallies: true,
   claim: true,
   keepRecovery: true,
   nextQueued: true,

@@ -129,6 +129,38 @@ export interface ProjectUsage {
   readonly dayLeftMs: number;
 }
 
+export const tallyDimensions = ["day", "project", "harness", "model"] as const;
+export type TallyDimension = (typeof tallyDimensions)[number];
+
+export interface TallyQuery {
+  /** Only this project's; undefined: of every project; null: of none. */
+  readonly project?: string | null;
+  /** The first day (UTC), such as `2026-11-29`. */
+  readonly from: string;
+  /** The last day (UTC), which is included. */
+  readonly to: string;
+  readonly by: TallyDimension;
+}
+
+/** What ended runs came to, and what they used. */
+export interface Tally extends Readonly<Record<RunOutcome, number>> {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly usd: number;
+  /** From the begin of each run to its end. */
+  readonly sandboxMs: number;
+}
+
+export interface Tallies {
+  /**
+   * At most 1,000: the latest days, the newest first, or the groups with the most runs. A `key` is undefined for runs of no project,
+   * or of an unknown model.
+   */
+  readonly groups: readonly (Tally & { readonly key: string | undefined })[];
+  /** Of all runs of these days. */
+  readonly total: Tally;
+}
+
 /** The progress of a run, which readers poll. */
 export type RunHead = Pick<StoredRun, "id" | "state" | "fence" | "events">;
 
@@ -176,6 +208,11 @@ export interface EventChunk {
 export interface RunEnd {
   /** What its models cost, in US dollars. Default 0. */
   readonly usd?: number;
+  /** Of its models. Default 0. */
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  /** At most 128 characters. Undefined: unknown. */
+  readonly model?: string | undefined;
   /** As JSON, without events. */
   readonly result: string;
   /** Questions of a paused run stay open for the next turn. */
@@ -372,6 +409,8 @@ export interface Store {
   createQueued(run: NewRun, limits: QueueLimits): Promise<StoredRun | "queue_full" | undefined>;
   /** One for each of these projects, in their order. */
   usage(projects: readonly string[]): Promise<readonly ProjectUsage[]>;
+  /** What runs used that ended on these days, over all replicas. It is kept for 400 days, also of deleted runs. */
+  tallies(query: TallyQuery): Promise<Tallies>;
   /** Makes this replica the owner of a queued run. Undefined when it isn't queued any more. */
   claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined>;
   /** Of a claimed run: it wasn't known when the run was created. Nothing happens to a run of another owner. */

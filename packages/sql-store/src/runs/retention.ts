@@ -4,6 +4,7 @@ import { Columns, type Database, type Statement } from "../database.js";
 import { asInteger, clock, constant, list, locking, type Sql, sql, statement } from "../query.js";
 import { forgetUse, lives } from "../shared/sessions.js";
 import { keptSize, recount, sizeOfRun, uncount } from "../sizes.js";
+import { forgetTallies } from "./tallies.js";
 
 /** Runs that are deleted in one transaction: others wait for it. */
 const maxDeletedAtOnce = 200;
@@ -144,6 +145,7 @@ export class RunRetention {
           sql`DELETE FROM ambit_sessions WHERE ${older("used_at")} AND NOT ${lives(database, "ambit_sessions")}`,
         ),
         forgetUse(database),
+        forgetTallies(database),
         statement(sql`DELETE FROM ambit_starts WHERE ${older("started_at")}`),
         statement(sql`DELETE FROM ambit_replicas WHERE ${older("expires_at")}`),
       ],

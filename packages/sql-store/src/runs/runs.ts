@@ -11,7 +11,7 @@ import {
   type Written,
 } from "@ambit/durable/store";
 import { addCost, countStart } from "../counting.js";
-import { Columns, type Database, type Essential, type Row, type Statement } from "../database.js";
+import { Columns, type Database, diskFull, type Essential, type Row, type Statement } from "../database.js";
 import {
   all,
   asInteger,
@@ -33,6 +33,7 @@ import { endClaims } from "../shared/claims.js";
 import { addDelivery, addEndDelivery } from "../shared/deliveries.js";
 import { isBusy, isElsewhere } from "../shared/sessions.js";
 import { countRun } from "../sizes.js";
+import { countUse } from "./tallies.js";
 
 /** Chunks that one read may return. */
 const maxChunks = 32;
@@ -138,10 +139,23 @@ export class Runs {
     return appendGroup(this.database, group);
   }
 
-  async finish(
+  async finish(id: string, fence: number, end: RunEnd): Promise<Written> {
+    const { outcome, model = "", inputTokens = 0, outputTokens = 0, usd = 0 } = end;
+    const use = { outcome, model, inputTokens, outputTokens, usd };
+    try {
+      return await this.#finish(id, fence, end, [countUse(this.database, id, fence, use)]);
+    } catch (error) {
+      // A full disk may have no room for another row of what was used, and must not keep a run from its end.
+      if (!(error instanceof Error && error.message === diskFull)) throw error;
+      return await this.#finish(id, fence, end, []);
+    }
+  }
+
+  async #finish(
     id: string,
     fence: number,
     { result, outcome, summary, session, delivery, usd = 0 }: RunEnd,
+    counting: readonly Statement[],
   ): Promise<Written> {
     const isOwned = owned(id, fence);
     const characters = result.length + summary.length;
@@ -152,6 +166,7 @@ export class Runs {
         statement(sql`SELECT id FROM ambit_runs WHERE ${isOwned}${locking(this.database)}`, "lock run"),
         countRun(id, fence, characters),
         ...(usd > 0 ? [addCost(this.database, id, fence, usd)] : []),
+        ...counting,
         // A question belongs to the session's next turn; a run without a session gets its name in the result.
         statement(
           sql`UPDATE ambit_interactions SET session = COALESCE(session, ${session})

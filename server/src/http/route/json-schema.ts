@@ -38,6 +38,7 @@ import {
   killRequestSchema,
   outputFilesResponseSchema,
   pluginsResponseSchema,
+  quotasResponseSchema,
   readyResponseSchema,
   responseRecordSchema,
   runMessageSchema,
@@ -45,6 +46,7 @@ import {
   subscriptionStatusSchema,
   tokenRequestSchema,
   tokenResponseSchema,
+  usageResponseSchema,
 } from "../route-schemas.js";
 
 /** What callers send: fields with a default are optional. */
@@ -92,6 +94,8 @@ const returned = {
   SessionsResponse: sessionsResponseSchema,
   InteractionsResponse: interactionsResponseSchema,
   DeliveriesResponse: deliveriesResponseSchema,
+  UsageResponse: usageResponseSchema,
+  QuotasResponse: quotasResponseSchema,
   StoredDelivery: storedDeliverySchema,
   WebhookMessage: webhookMessageSchema,
   ResultMessage: messageSchema,

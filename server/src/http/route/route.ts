@@ -9,6 +9,7 @@ export const tags = {
   Sessions: "What outlives a run: its sandbox, its workspace and its agent.",
   Snapshots: "Copies of sessions, with which others begin.",
   Tokens: "For pages of users' browsers.",
+  Usage: "What runs used, and what projects may use.",
   Webhooks: "Messages to the platform about its runs.",
   Server: "What is loaded here, and whether it takes runs.",
 } as const;

@@ -5,6 +5,7 @@ import {
   interactionStateSchema,
   runOutcomeSchema,
   runStateSchema,
+  tallyDimensions,
 } from "@ambit/durable/store";
 import { z } from "zod";
 import type { Caller } from "../../tenants/caller.js";
@@ -65,6 +66,24 @@ export const afterRecord = count(
   "The number of records that the reader already has. More than an ended run has are refused: begin again without it. Default: 0.",
   0,
 );
+/** A day of UTC. */
+const date = (name: string, description: string): QueryParameter<string | undefined> => ({
+  name,
+  description,
+  schema: { type: "string", format: "date" },
+  read: (given) => {
+    if (given === null) return undefined;
+    if (z.iso.date().safeParse(given).success) return given;
+    throw new RequestInvalid([{ path: name, message: "must be a day, such as 2026-11-29" }]);
+  },
+});
+export const firstDay = date("from", "The first day (UTC). Default: 29 days before `to`.");
+export const lastDay = date(
+  "to",
+  "The last day (UTC), which is included; at most 400 days with it. Default: today.",
+);
+export const groupedBy = oneOf("by", z.enum(tallyDimensions), "What the groups are. Default: `day`.");
+
 export const onlyProject = text("projectId", "Only this project's; empty: those of no project.");
 /** Of a route that names one run. */
 export const runsProject = text(

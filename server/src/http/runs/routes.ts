@@ -25,7 +25,10 @@ import {
   afterRecord,
   afterRun,
   deliveryState,
+  firstDay,
+  groupedBy,
   interactionState,
+  lastDay,
   lastEventId,
   limit,
   onlyAsking,
@@ -54,6 +57,7 @@ import {
 } from "./run-routes.js";
 import { deliveryInfo } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
+import { handleQuotas, handleUsage } from "./usage-routes.js";
 
 /** Waits for the store, if it isn't open yet. */
 const withRuns =
@@ -294,6 +298,35 @@ export const storedRoutes: readonly HttpRoute[] = [
       responses: { 202: jsonResponse("The message is due.", "StoredDelivery"), ...failed(400, 404, 503) },
     },
     handle: withRuns(handleRedeliver),
+  },
+  {
+    method: "GET",
+    path: "/usage",
+    query: [firstDay, lastDay, groupedBy, onlyProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "usage",
+      tag: "Usage",
+      summary: "What runs used: by day, project, agent or model",
+      description:
+        "Runs by outcome, tokens, US dollars and the time in sandboxes, of runs that ended on these days, over all replicas. It is kept for 400 days, also of runs that were deleted.",
+      responses: { 200: jsonResponse("The groups and their total.", "UsageResponse"), ...failed(400, 503) },
+    },
+    handle: withRuns(handleUsage),
+  },
+  {
+    method: "GET",
+    path: "/quotas",
+    query: [onlyProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "quotas",
+      tag: "Usage",
+      summary: "What each project with a token may use, and uses now",
+      description: "Over all replicas of a store. A tenant sees its own project's.",
+      responses: { 200: jsonResponse("Every project.", "QuotasResponse"), ...failed(400, 503) },
+    },
+    handle: withRuns(handleQuotas),
   },
   {
     method: "GET",

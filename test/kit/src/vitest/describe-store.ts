@@ -94,6 +94,60 @@ export function describeStore(name: string, makeRig: () => Promise<StoreRig>): v
       expect(await store.get("running")).toMatchObject({ openQuestions: 1, outcome: undefined });
     });
 
+    it("counts once what a run used, by day, project, agent and model, and keeps it when the run is deleted", async () => {
+      const [one, two] = [await opened(), await opened()];
+      await one.create(newRun("a", { project: "p", harness: "claude" }));
+      await two.create(newRun("b", { project: "p", harness: "codex" }));
+      await two.create(newRun("c"));
+      const end = { ...ending(), usd: 0.5, inputTokens: 100, outputTokens: 10, model: "large" };
+      // As after a response that was lost, and by a replica that took the run for its own.
+      for (const [store, fence] of [
+        [one, 1],
+        [two, 1],
+        [two, 2],
+      ] as const)
+        await store.finish("a", fence, end);
+      await two.finish("b", 1, { ...end, outcome: "failed", model: "small" });
+      await one.finish("c", 1, ending());
+      expect(await one.delete("a")).toBe(true);
+      const none = {
+        completed: 0,
+        paused: 0,
+        cancelled: 0,
+        failed: 0,
+        inputTokens: 0,
+        outputTokens: 0,
+        usd: 0,
+      };
+      const used = { inputTokens: 100, outputTokens: 10, usd: 0.5, sandboxMs: expect.any(Number) };
+      const ofA = { ...none, ...used, completed: 1 };
+      const ofB = { ...none, ...used, failed: 1 };
+      const ofC = { ...none, completed: 1, sandboxMs: expect.any(Number) };
+      const days = { from: "2000-01-01", to: "2999-12-31" };
+      const doubled = { ...used, inputTokens: 200, outputTokens: 20, usd: 1 };
+      expect(await two.tallies({ ...days, by: "model" })).toEqual({
+        groups: [
+          { ...ofC, key: undefined },
+          { ...ofA, key: "large" },
+          { ...ofB, key: "small" },
+        ],
+        total: { ...none, ...doubled, completed: 2, failed: 1 },
+      });
+      expect((await one.tallies({ ...days, by: "harness", project: "p" })).groups).toEqual([
+        { ...ofA, key: "claude" },
+        { ...ofB, key: "codex" },
+      ]);
+      expect((await one.tallies({ ...days, by: "project", project: null })).groups).toEqual([
+        { ...ofC, key: undefined },
+      ]);
+      // They may have ended before and after midnight.
+      const { groups } = await one.tallies({ ...days, by: "day" });
+      expect(groups.map(({ key }) => key)).toContainEqual(expect.stringMatching(/^\d{4}-\d\d-\d\d$/));
+      expect(groups.reduce((sum, { completed, failed }) => sum + completed + failed, 0)).toBe(3);
+      const earlier = await one.tallies({ from: "2000-01-01", to: "2000-01-02", by: "day" });
+      expect(earlier).toEqual({ groups: [], total: { ...none, sandboxMs: 0 } });
+    });
+
     it("accepts a run's id once, and returns the existing run", async () => {
       const [one, two] = [await opened(), await opened()];
       const created = await Promise.all([
