@@ -15,12 +15,7 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["issues.ts", "dialect-fields.ts"],
     ["index.ts"],
   ],
-  "core/src/boundary": [
-    ["boundary.ts"],
-    ["network-rules.ts"],
-    ["normalise.ts"],
-    ["index.ts"],
-  ],
+  "core/src/boundary": [["boundary.ts"], ["network-rules.ts"], ["normalise.ts"], ["index.ts"]],
   "packages/runner/src": [
     ["json-values.ts", "limits.ts", "operator.ts", "tool-policies.ts"],
     ["lifetime", "parse"],
