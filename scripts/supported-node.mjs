@@ -3,15 +3,14 @@
  * once, and the script runs again with it. Must itself run on any Node with ES modules.
  */
 import { spawn } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { installPinned } from "./pinned-packages.mjs";
 import { refusalOn } from "./platform.mjs";
 import { runLogged, say, step } from "./step.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const manifests = ["package.json", "package-lock.json"];
-
 /** The oldest supported version, as the workspace's `engines` states it. */
 function oldestSupported() {
   const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -47,26 +46,12 @@ export async function installNode(which) {
  * @param {string} platform
  */
 async function installInto(folder, pinned, platform) {
-  const unfinished = `${folder}.${process.pid}`;
-  try {
-    mkdirSync(join(unfinished, "bin"), { recursive: true });
-    for (const name of manifests) copyFileSync(join(pinned, name), join(unfinished, name));
-    const options = [
-      "--ignore-scripts",
-      "--no-audit",
-      "--no-fund",
-      "--no-update-notifier",
-      "--loglevel=error",
-    ];
-    await runLogged("npm", ["ci", ...options], unfinished);
+  const finish = async (/** @type {string} */ unfinished) => {
     await runLogged(join(unfinished, "node_modules", platform, "bin", "node"), ["--version"], unfinished);
+    mkdirSync(join(unfinished, "bin"));
     linkPrograms(unfinished, platform);
-    // What is there now is incomplete.
-    rmSync(folder, { recursive: true, force: true });
-    renameSync(unfinished, folder);
-  } finally {
-    rmSync(unfinished, { recursive: true, force: true });
-  }
+  };
+  await installPinned(pinned, folder, { finish });
 }
 
 /**

@@ -300,7 +300,7 @@ const registryEntry = z.object({
   description: z.string().min(1),
   license: z.string(),
   distribution: z.strictObject({
-    npx: z.strictObject({ package: z.string(), cmd: z.string().optional(), args: z.array(z.string()) }),
+    npx: z.strictObject({ package: z.string().min(1), args: z.array(z.string()) }),
   }),
 });
 
