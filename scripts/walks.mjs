@@ -83,8 +83,9 @@ const echo = {
  */
 async function firstProcess(backend, counter) {
   const { probeSpec } = await import("../packages/backend-kit/dist/index.js");
+  const spec = probeSpec(boundary);
   counter.take();
-  const sandbox = await backend.open(probeSpec(boundary), scope);
+  const sandbox = await backend.open(spec, scope);
   try {
     const process = await sandbox.spawn(echo);
     const said = await new Response(process.stdout).text();

@@ -1,7 +1,7 @@
 import { type Scope, unlessAborted } from "@ambit/core/plugin";
 import type { Client, Transport } from "@modelcontextprotocol/client";
-import { failureOf, isLostSession } from "./failure.js";
-import { AnswerLost, NotSent } from "./lost.js";
+import { AnswerLost, failureOf, isLostSession, NotSent } from "./failure.js";
+
 import type { MessageGuard } from "./message-guard.js";
 
 /** One way to a server: a process of its own, or a session over HTTP. */

@@ -1,19 +1,82 @@
 import { realpathSync } from "node:fs";
 import { delimiter, dirname } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import {
   type Domain,
   type Exit,
   inject,
+  LineSplitter,
   type McpServer,
   type Publication,
   pluginTokens,
   type ToolSource,
   type ToolSourceScope,
 } from "@ambit/core/plugin";
+import { Replacements, replaceIn, replacementsFor } from "@ambit/egress";
 import type { McpClientConfig } from "./config.js";
 import type { Channel } from "./connections.js";
-import { LastWords, withoutValues } from "./last-words.js";
 import { MessageGuard } from "./message-guard.js";
+
+/** Characters, in whole lines, of a server's output that an error quotes: they often give the reason. */
+const maxOutputLength = 1_000;
+/** Milliseconds until an ended server's output has arrived. */
+const maxWaitMs = 1_000;
+
+/** Bytes of a line that is logged. */
+const maxLineBytes = 2_000;
+
+/** Reads a server's stderr, which would block it when unread, logs it, and keeps its end. */
+export class LastWords {
+  readonly #read: Promise<void>;
+  #end = "";
+
+  /**
+   * @param log called with each line: a secret that is split between two writes is complete in its line, where the log
+   * recognises it. Of a line that is too long it gets only the length, since truncating might leave half a secret.
+   */
+  constructor(stream: ReadableStream<Uint8Array>, log: (line: string) => void) {
+    const decoder = new TextDecoder();
+    const lines = new LineSplitter({
+      maxBytes: maxLineBytes,
+      standIn: (characters) => `[a line of ${characters} characters]`,
+    });
+    const logWritten = (line: string) => {
+      if (line.trim() !== "") log(line);
+    };
+    const reading = stream.pipeTo(
+      new WritableStream({
+        write: (chunk) => {
+          this.#end = (this.#end + decoder.decode(chunk, { stream: true })).slice(-maxOutputLength);
+          for (const line of lines.push(chunk)) logWritten(line);
+        },
+      }),
+    );
+    // The server was killed: no more output follows.
+    this.#read = reading.catch(() => {}).finally(() => logWritten(lines.end() ?? ""));
+  }
+
+  /** After the server has ended. A process that it left behind may hold its output open: that isn't waited for. */
+  async all(): Promise<string> {
+    await Promise.race([this.#read, delay(maxWaitMs, undefined, { ref: false })]);
+    // The rest of a truncated line might be part of a secret, which redaction wouldn't recognise.
+    const whole = this.#end.length < maxOutputLength ? 0 : this.#end.indexOf("\n") + 1 || maxOutputLength;
+    return this.#end.slice(whole).trim();
+  }
+}
+
+/** Shorter values occur in any text. */
+const minHiddenLength = 8;
+
+/**
+ * A short text without the values of an environment, nor lines of them, in any form: the agent may not see those of a
+ * server. Pure.
+ */
+export function withoutValues(text: string, environment: Readonly<Record<string, string>>): string {
+  const values = Object.values(environment).flatMap((value) => [value, ...value.split(/\r?\n/)]);
+  const hidden = values.filter(({ length }) => length >= minHiddenLength && length <= text.length);
+  const replacements = new Replacements(hidden.flatMap((value) => replacementsFor(value, "*")));
+  return replaceIn(text, replacements, "utf8");
+}
 
 /**
  * MCP servers over stdio, each a separate process in the sandbox: it inherits every guarantee, and neither the agent

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LastWords, withoutValues } from "../src/last-words.js";
+import { LastWords, withoutValues } from "../src/stdio-source.js";
 
 async function logged(...writes: readonly string[]): Promise<string[]> {
   const lines: string[] = [];

@@ -12,9 +12,9 @@ import {
 import type { Lookup } from "@ambit/egress";
 import type { ModelRouteConfig } from "./config.js";
 import { allowedModels, priceOf } from "./models.js";
-import { openRoute } from "./open-route.js";
 import { protocols } from "./protocols/index.js";
 import { HeldBytes } from "./request/held-bytes.js";
+import { openRoute } from "./route.js";
 import { endpointIssues } from "./upstream/endpoint.js";
 
 /**

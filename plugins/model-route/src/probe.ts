@@ -5,8 +5,8 @@ import { text } from "node:stream/consumers";
 import type { Finding, ModelUse } from "@ambit/core/plugin";
 import { openResponse } from "@ambit/egress/client";
 import { configSchema } from "./config.js";
-import { openRoute } from "./open-route.js";
 import { HeldBytes } from "./request/held-bytes.js";
+import { openRoute } from "./route.js";
 
 /**
  * Sends a request through a route to a listener on this host's loopback that repeats the credential it got, in a header

@@ -1,13 +1,25 @@
-import type { ActorGap, ModelExchange, ModelUsage } from "@ambit/core/plugin";
+import {
+  type ActorGap,
+  type ModelExchange,
+  type ModelGatewayScope,
+  type ModelUsage,
+  type ModelUse,
+  PluginBrokeContract,
+  type UpstreamProxy,
+} from "@ambit/core/plugin";
+import type { Lookup } from "@ambit/egress";
+import { HttpClient } from "@ambit/egress/client";
+import type { ModelRouteConfig } from "./config.js";
 import { allowedModels, isAllowed, priceOf } from "./models.js";
+import { protocols } from "./protocols/index.js";
 import { isRefusal, type ModelOperation } from "./protocols/protocol.js";
-import { maxUsage } from "./request/max-usage.js";
+import type { HeldBytes } from "./request/held-bytes.js";
 import { BodyRefused, type ReadBody, readBody } from "./request/read-body.js";
 import { beyondModel } from "./request/shapes/index.js";
-import { shortLine } from "./response/failures.js";
-import { ownAnswer } from "./response/refusals.js";
+import { maxUsage } from "./request/usage.js";
+import { ownAnswer, shortLine } from "./response/failures.js";
 import type { RouteOptions } from "./route-options.js";
-import { hostOf } from "./upstream/endpoint.js";
+import { hostOf, whyAddressClosed } from "./upstream/endpoint.js";
 import { Sending } from "./upstream/sending.js";
 
 /** One agent's connection to its model: the operations that it may use, and nothing else. */
@@ -139,4 +151,31 @@ function modelOf(operation: ModelOperation, body: ReadBody | undefined): string 
 
 function called({ method, pathname }: { readonly method: string; readonly pathname: string }): string {
   return `${method} ${shortLine(pathname).slice(0, 100)}`;
+}
+
+interface OpenRouteOptions {
+  readonly config: ModelRouteConfig;
+  readonly held: HeldBytes;
+  readonly lookup: Lookup | undefined;
+  readonly upstreamProxy?: UpstreamProxy | undefined;
+  readonly scope: Pick<ModelGatewayScope, "signal" | "admit" | "begin" | "onDecision" | "boundary">;
+}
+
+/** A route with separate connections. `close` ends every open request. */
+export function openRoute(
+  use: ModelUse,
+  { config, held, lookup, upstreamProxy, scope }: OpenRouteOptions,
+): { readonly route: AgentModelRoute; close(): void } {
+  const protocol = protocols[use.protocol];
+  if (protocol === undefined)
+    throw new PluginBrokeContract(`The model route doesn't support ${use.protocol}.`);
+  const guardOf = (url: URL) => ({
+    whyClosed: (address: string) => whyAddressClosed(url, address, config),
+    lookup,
+    upstreamProxy,
+  });
+  const { connectMs, firstByteMs, idleMs: silenceMs } = config.limits;
+  const client = new HttpClient(guardOf(new URL(use.endpoint)), { connectMs, firstByteMs, silenceMs });
+  const route = new AgentModelRoute({ use, protocol, config, held, client, guardOf, scope });
+  return { route, close: () => client.close() };
 }

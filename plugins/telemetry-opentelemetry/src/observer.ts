@@ -1,20 +1,19 @@
-import type {
-  Log,
-  LostRun,
-  ObservedRefusal,
-  ObservedRun,
-  RunObservation,
-  RunObserver,
+import {
+  type Log,
+  type LostRun,
+  messageOf,
+  type ObservedRefusal,
+  type ObservedRun,
+  type RunObservation,
+  type RunObserver,
 } from "@ambit/core/plugin";
-import { messageOf } from "@ambit/core/plugin";
 import { destinationOf, type ExportDestination, operatorsDestination } from "./destination.js";
+import type { Sampling } from "./environment.js";
 import type { SpanQueues } from "./export/span-queues.js";
 import type { Telemetry } from "./telemetry.js";
 import { lostRun, newRecovery, type Recovery, readRecovery } from "./trace/recovery.js";
-import { refusedRequest } from "./trace/refused-request.js";
 import { newTraceId, RunTrace, type TraceStart } from "./trace/run-trace.js";
-import { isSampled } from "./trace/sampling.js";
-import type { EndedSpan } from "./trace/span.js";
+import { type EndedSpan, Span } from "./trace/span.js";
 
 /** Of a queue: refusals, which are cheap to cause, leave room for the spans of runs. */
 const shareOfRefusals = 0.5;
@@ -117,4 +116,51 @@ export class TelemetryObserver implements RunObserver {
     );
     return this.#queues;
   }
+}
+
+/** The span of a request that started no run: from its arrival to its refusal. Contains nothing that its caller wrote. */
+export function refusedRequest(
+  { code, capabilities, status, begunAt, trace: caller }: ObservedRefusal,
+  { traceId, flags }: TraceStart,
+  now: () => number = Date.now,
+): EndedSpan {
+  const span = new Span(
+    {
+      traceId,
+      flags,
+      tracestate: caller?.tracestate,
+      name: "invoke_agent",
+      parent: caller === undefined ? undefined : { spanId: caller.spanId, isRemote: true },
+      attributes: {
+        "gen_ai.operation.name": "invoke_agent",
+        "http.response.status_code": status,
+        "ambit.refused.capabilities": capabilities.length === 0 ? undefined : capabilities,
+      },
+      start: begunAt,
+    },
+    now,
+  );
+  span.failed(code, "The request was refused.");
+  return span.end();
+}
+
+/** Whether a run's trace is exported. @param parentFlags W3C flags of the caller's span. Pure. */
+export function isSampled(
+  { isParentBased, root, ratio }: Sampling,
+  traceId: string,
+  parentFlags: number | undefined,
+): boolean {
+  if (isParentBased && parentFlags !== undefined) return (parentFlags & 1) === 1;
+  if (root !== "traceidratio") return root === "always_on";
+  return ratio === 1 || fold(traceId) < Math.floor(ratio * 0xffffffff);
+}
+
+/**
+ * The four words of a trace id in one, as the SDK of OpenTelemetry for JavaScript compares it. Its own sampler would have
+ * to be loaded before the first run.
+ */
+function fold(traceId: string): number {
+  let folded = 0;
+  for (let at = 0; at < 32; at += 8) folded ^= Number.parseInt(traceId.slice(at, at + 8), 16);
+  return folded >>> 0;
 }

@@ -2,7 +2,7 @@ import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { ParentBasedSampler, SamplingDecision, TraceIdRatioBasedSampler } from "@opentelemetry/sdk-trace";
 import { describe, expect, it } from "vitest";
 import { readEnvironment } from "../src/index.js";
-import { isSampled } from "../src/trace/sampling.js";
+import { isSampled } from "../src/observer.js";
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "https://user:secret@collector:4318/base" };
 const everything = (protocol: string, origin: string) => ({

@@ -5,7 +5,7 @@ import { connect, createServer, type Server } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { codeOf, messageOf, SandboxFailed } from "@ambit/core/plugin";
-import { inFolder, type OpenFolder, openFolder } from "../safe-fs/index.js";
+import { inFolder, type OpenFolder, openFolder } from "../safe-fs.js";
 
 /** Bytes of a socket's path that every system supports. */
 const maxPathBytes = 103;

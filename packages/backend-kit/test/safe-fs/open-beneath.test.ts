@@ -2,8 +2,7 @@ import { type FileHandle, mkdir, mkdtemp, open, rm, symlink, truncate, writeFile
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { maxReadBytes, type PathMapping, SafeSessionFiles } from "../../src/safe-fs/index.js";
-import { refusal } from "../../src/safe-fs/open-beneath.js";
+import { maxReadBytes, type PathMapping, refusal, SafeSessionFiles } from "../../src/safe-fs.js";
 
 async function workspace(): Promise<PathMapping> {
   const host = await mkdtemp(join(tmpdir(), "ambit-beneath-"));

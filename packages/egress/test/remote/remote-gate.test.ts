@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { makeCertificate } from "@ambit/fakes/certificate";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
 import { openCredentialBroker } from "../../src/credentials/index.js";
 import { relayTls } from "../../src/remote/tls.js";
@@ -18,6 +18,12 @@ async function using<Opened extends { close(): Promise<void> }>(opened: Promise<
   const one = await opened;
   closing.push(() => one.close());
   return one;
+}
+
+/** Of this process, whose clock the test moves. The gate and the relay are processes of their own, with theirs. */
+function fakeClock(toFake: ("performance" | "setInterval" | "clearInterval")[]): void {
+  vi.useFakeTimers({ toFake });
+  closing.push(async () => void vi.useRealTimers());
 }
 
 const absolute = (host: string, port: number, path = "/") =>
@@ -173,24 +179,37 @@ describe("a gate in a process of its own", () => {
   });
 
   it("ends when its runner is silent, although the pipe is open", async () => {
-    const session = await using(openRemoteSession(allow(["one.test"]), { silenceMs: 1_000 }));
-    // Longer than the limit: the runner's pings keep it.
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
-    expect(session.gateProcess.exitCode).toBeNull();
-    // As for a runner whose event loop stands still.
-    const stopped = Date.now();
-    while (Date.now() - stopped < 2_500);
+    // The runner's own clock stands still, so that it gives up neither of them.
+    fakeClock(["performance"]);
+    const session = await using(openRemoteSession(allow(["one.test"]), { silenceMs: 2_000 }));
+    // Pings come four times within the limit: these keep both for longer than it.
+    await expect.poll(() => Math.min(...Object.values(session.pongs)), patience).toBeGreaterThan(5);
+    expect([session.gateProcess.exitCode, session.relayProcess.exitCode]).toEqual([null, null]);
+    session.silenceRunner();
     await expect.poll(() => session.gateProcess.exitCode, patience).not.toBeNull();
     await expect.poll(() => session.relayProcess.exitCode, patience).not.toBeNull();
   });
 
   it("is lost for the runner when gate or relay stand still", async () => {
-    for (const name of ["gateProcess", "relayProcess"] as const) {
-      const session = await using(openRemoteSession(allow(["one.test"]), { silenceMs: 1_000 }));
-      session[name].kill("SIGSTOP");
-      await expect
-        .poll(() => session.lost.map(({ message }) => message), patience)
-        .toMatchObject([expect.stringMatching(/said nothing for 1000 ms/)]);
+    const [silenceMs, pingMs] = [60_000, 15_000];
+    fakeClock(["performance", "setInterval", "clearInterval"]);
+    for (const [stopped, other] of [
+      ["gate", "relay"],
+      ["relay", "gate"],
+    ] as const) {
+      const session = await using(openRemoteSession(allow(["one.test"]), { silenceMs }));
+      session[`${stopped}Process`].kill("SIGSTOP");
+      for (let silentMs = 0; silentMs <= silenceMs; silentMs += pingMs) {
+        expect(session.lost).toEqual([]);
+        const answered = session.pongs[other];
+        vi.advanceTimersByTime(pingMs);
+        // The other one is there in each round, and so isn't lost.
+        if (silentMs < silenceMs)
+          await expect.poll(() => session.pongs[other], patience).toBeGreaterThan(answered);
+      }
+      expect(session.lost.map(({ message }) => message)).toEqual([
+        expect.stringMatching(/said nothing for 60000 ms/),
+      ]);
     }
   });
 

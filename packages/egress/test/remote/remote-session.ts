@@ -10,16 +10,21 @@ import type { Log, NetworkBoundary, SandboxFailed } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../../src/credentials/index.js";
 import type { EgressDecision, Lookup } from "../../src/proxy/index.js";
 import { type GatePipe, openRelay, RemoteGate, secretBytes } from "../../src/remote/index.js";
-import { fromGateSchema, MessageReader } from "../../src/remote/messages.js";
+import { fromGateSchema, fromRelaySchema, MessageReader } from "../../src/remote/messages.js";
 
 const INTERNET = "127.0.0.2";
 
 const programAt = (name: string) => fileURLToPath(new URL(`../../dist/${name}.cjs`, import.meta.url));
 
-/** A program of this package as a process of its own, in place of one in a pod. @param heard gets what it says. */
+/**
+ * A program of this package as a process of its own, in place of one in a pod.
+ * @param heard gets what it says.
+ * @param isSilent whether what is written to it gets lost on the way.
+ */
 function start(
   name: "gate" | "relay",
   heard: (message: unknown) => void,
+  isSilent: () => boolean,
 ): { readonly child: ChildProcess; readonly pipe: GatePipe } {
   const child = spawn(process.execPath, [programAt(name)], { stdio: ["pipe", "pipe", "inherit"] });
   const { stdin, stdout } = child;
@@ -32,6 +37,7 @@ function start(
       output: Readable.toWeb(stdout) as ReadableStream<Uint8Array>,
       write: (bytes) =>
         new Promise((resolve, reject) => {
+          if (isSilent()) return resolve();
           stdin.write(bytes, (error) => (error ? reject(error) : resolve()));
         }),
       close: async () => void child.kill("SIGKILL"),
@@ -68,12 +74,19 @@ export async function openRemoteSession(policy: NetworkBoundary, options: Remote
   const onLost = (failure: SandboxFailed) => void lost.push(failure);
   /** As the gate reports them, and as the run gets them. */
   const [reports, faults]: [EgressDecision[], string[]] = [[], []];
+  const pongs = { gate: 0, relay: 0 };
+  let isSilent = false;
   const heard = (message: unknown) => {
     const said = fromGateSchema.parse(message);
+    if ("pong" in said) pongs.gate += 1;
     if ("decision" in said) reports.push(said.decision);
     if ("fault" in said) faults.push(said.fault);
   };
-  const [gateProcess, relayProcess] = [start("gate", heard), start("relay", () => undefined)];
+  const heardOfRelay = (message: unknown) => {
+    if ("pong" in fromRelaySchema.parse(message)) pongs.relay += 1;
+  };
+  const gateProcess = start("gate", heard, () => isSilent);
+  const relayProcess = start("relay", heardOfRelay, () => isSilent);
   const gate = await RemoteGate.begin({ pipe: gateProcess.pipe, port, secret, silenceMs, signal, onLost });
   const path = join(folder, "relay.sock");
   const settings = {
@@ -103,6 +116,12 @@ export async function openRemoteSession(policy: NetworkBoundary, options: Remote
     faults,
     lookups,
     lost,
+    /** How often each has answered that it is there. */
+    pongs,
+    /** From now on the runner says nothing, and both pipes stay open. */
+    silenceRunner: () => {
+      isSilent = true;
+    },
     gate,
     relay,
     gateProcess: gateProcess.child,

@@ -6,7 +6,7 @@ import {
   type StreamableHTTPClientTransportOptions,
 } from "@modelcontextprotocol/client";
 import { z } from "zod";
-import { AnswerLost } from "../lost.js";
+import { AnswerLost } from "../failure.js";
 import { isEventStream } from "../message-guard.js";
 
 type RequestId = string | number;

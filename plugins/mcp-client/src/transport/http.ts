@@ -5,8 +5,8 @@ import type { McpServer, Scope } from "@ambit/core/plugin";
 import { type ConnectionGuard, HttpClient } from "@ambit/egress/client";
 import { z } from "zod";
 import type { Channel } from "../connections.js";
-import { reasonOfConnection } from "../failure.js";
-import { NotSent } from "../lost.js";
+import { NotSent, reasonOfConnection } from "../failure.js";
+
 import type { MessageGuard } from "../message-guard.js";
 import { BoundedTransport } from "./bounded.js";
 

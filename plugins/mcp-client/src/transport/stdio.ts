@@ -6,7 +6,7 @@ import {
   serializeMessage,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { NotSent } from "../lost.js";
+import { NotSent } from "../failure.js";
 import type { MessageGuard } from "../message-guard.js";
 
 /** Milliseconds in which a server that has closed its output ends by itself, so that its exit code is known. */

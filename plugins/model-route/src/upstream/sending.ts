@@ -5,10 +5,16 @@ import { priceOf } from "../models.js";
 import type { Authorization, ModelOperation, SignedRequest } from "../protocols/protocol.js";
 import { passedHeaders, passedResponseHeaders } from "../request/headers.js";
 import type { ReadBody } from "../request/read-body.js";
-import { askingForUsage } from "../request/stream-usage.js";
-import { failedConnection, failedResponse, NotAuthorized, unfinishedAnswer } from "../response/failures.js";
+import { askingForUsage } from "../request/usage.js";
+import {
+  failedConnection,
+  failedResponse,
+  NotAuthorized,
+  ownAnswer,
+  unfinishedAnswer,
+} from "../response/failures.js";
 import { Meter, type MeterOptions } from "../response/meter.js";
-import { ownAnswer } from "../response/refusals.js";
+
 import { relay } from "../response/relay.js";
 import type { RouteOptions } from "../route-options.js";
 import { hostOf, upstreamUrl } from "./endpoint.js";

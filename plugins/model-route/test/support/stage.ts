@@ -11,8 +11,8 @@ import type { Lookup } from "@ambit/egress";
 import { listening } from "@ambit/fakes/listening";
 import { onTestFinished } from "vitest";
 import { configSchema } from "../../src/config.js";
-import { openRoute } from "../../src/open-route.js";
 import { HeldBytes } from "../../src/request/held-bytes.js";
+import { openRoute } from "../../src/route.js";
 
 export const key = "sk-real-0123456789abcdef";
 

@@ -30,9 +30,17 @@ import { checkCommand, inheritableDescriptors, pipesOf } from "../process/start-
 import { filtered } from "./evidence.js";
 import { isWritable, openSessionFolder } from "./files/workspace-rules.js";
 import { bubblewrapArguments, type Jail, type WorkspaceMount } from "./launch/arguments.js";
-import { gateScript, launchOf, type WayOut } from "./launch/gate.js";
 import { channelUrl, inside } from "./launch/inside.js";
-import { argumentsDescriptor, jailDescriptors, type Launched, launchJail } from "./launch/launch.js";
+import {
+  argumentsDescriptor,
+  gateScript,
+  jailDescriptors,
+  type Launched,
+  launchJail,
+  launchOf,
+  type WayOut,
+} from "./launch/launch.js";
+
 import type { ConfinedSession } from "./session.js";
 
 /**

@@ -1,5 +1,6 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
+import { codeOf } from "@ambit/core/plugin";
 
 const beginning = Buffer.alloc(2_048);
 
@@ -18,7 +19,7 @@ export function signal(target: number, name: "SIGTERM" | "SIGKILL"): void {
   try {
     process.kill(target, name);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    const code = codeOf(error);
     // EPERM: macOS answers so for a zombie.
     if (code !== "ESRCH" && code !== "EPERM") throw error;
   }
@@ -84,19 +85,19 @@ export function startOf(pid: number): number | undefined {
 /** The processes to look at: those with these numbers, or all. */
 type Look = "all" | readonly number[];
 
-interface Found {
+interface MarkedProcesses {
   readonly marked: readonly number[];
   /** Processes that are just becoming another program, which show nothing until then. */
   readonly unknown: readonly number[];
 }
 
 /** Where to look again. Undefined: nowhere. A marked process may have started others since they were listed. Pure. */
-export function nextLook({ marked, unknown }: Found): Look | undefined {
+export function nextLook({ marked, unknown }: MarkedProcesses): Look | undefined {
   if (marked.length > 0) return "all";
   return unknown.length > 0 ? unknown : undefined;
 }
 
-function findMarked(mark: string, { group, since = 0 }: MarkedOptions, look: Look): Found {
+function findMarked(mark: string, { group, since = 0 }: MarkedOptions, look: Look): MarkedProcesses {
   if (process.platform !== "linux") return { marked: [], unknown: [] };
   const marker = markArgument(mark);
   const marked: number[] = [];
@@ -160,20 +161,21 @@ export function parseStat(text: string): Stat {
   };
 }
 
-/** Undefined for a process that is gone. */
-export function readStat(pid: number | "self"): Stat | undefined {
-  const text = readProcess(pid, "stat");
-  return text === undefined ? undefined : parseStat(text);
-}
+const readStatOf = (pid: number | "self"): Stat => parseStat(readBeginning(`/proc/${pid}/stat`));
+
+/** Undefined for a process that is gone, or that this one may not look at. */
+export const readStat = (pid: number | "self"): Stat | undefined => unlessClosed(() => readStatOf(pid));
+
+const readProcess = (pid: number, file: "environ" | "cmdline"): string | undefined =>
+  unlessClosed(() => readFileSync(`/proc/${pid}/${file}`, "latin1"));
 
 /** Undefined for a process that is gone, or another user's: neither belongs to this runner. */
-function readProcess(pid: number | "self", file: "environ" | "cmdline" | "stat"): string | undefined {
+function unlessClosed<Read>(read: () => Read): Read | undefined {
   try {
-    const path = `/proc/${pid}/${file}`;
-    return file === "stat" ? readBeginning(path) : readFileSync(path, "latin1");
+    return read();
   } catch (error) {
-    if (error instanceof Error && "code" in error) return undefined;
-    throw error;
+    if (codeOf(error) === undefined) throw error;
+    return undefined;
   }
 }
 
@@ -184,12 +186,16 @@ function readProcess(pid: number | "self", file: "environ" | "cmdline" | "stat")
  */
 export interface HostProcess {
   readonly pid: number;
-  /** Start time in ticks since boot: together with the number it identifies this process and no later one. */
-  readonly startedAt: string;
+  /**
+   * Start time in ticks since boot: together with the number it identifies this process and no later one. Undefined: it was
+   * gone already.
+   */
+  readonly startedAt: number | undefined;
 }
 
+/** @throws Error where this process may not read that one's status */
 export function hostProcess(pid: number): HostProcess {
-  return { pid, startedAt: lookAt(pid)?.startedAt ?? "gone" };
+  return { pid, startedAt: unlessGone(() => readStatOf(pid))?.started };
 }
 
 export function endProcess(target: HostProcess): void {
@@ -202,8 +208,8 @@ export function signalProcess(target: HostProcess, name: "SIGTERM" | "SIGKILL"):
 
 /** A zombie has ended: the kernel leaves a namespace's first process as one when nothing else is left in it. */
 export function hasEnded({ pid, startedAt }: HostProcess): boolean {
-  const stat = lookAt(pid);
-  return stat === undefined || stat.startedAt !== startedAt || "ZX".includes(stat.state);
+  const stat = unlessGone(() => readStatOf(pid));
+  return stat === undefined || stat.started !== startedAt || "ZX".includes(stat.state ?? "");
 }
 
 /** More are counted as this many. */
@@ -223,30 +229,21 @@ export function descendants(target: HostProcess): number {
 
 /** Each thread has a list of the processes that it has started. */
 function childrenOf(pid: number): number[] {
-  try {
-    const threads = readdirSync(`/proc/${pid}/task`);
-    return threads.flatMap((thread) =>
+  const children = unlessGone(() =>
+    readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
       readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1").split(" ").filter(Boolean).map(Number),
-    );
-  } catch (error) {
-    if (isGone(error)) return [];
-    throw error;
-  }
+    ),
+  );
+  return children ?? [];
 }
 
-function isGone(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return code === "ENOENT" || code === "ESRCH";
-}
-
-function lookAt(pid: number): { state: string; startedAt: string } | undefined {
+/** Undefined where the process has ended. */
+function unlessGone<Read>(read: () => Read): Read | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // Fields 3 and 22, counted after the program's name, which may contain any character.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return { state: fields[0] ?? "", startedAt: fields[19] ?? "" };
+    return read();
   } catch (error) {
-    if (isGone(error)) return undefined;
+    const code = codeOf(error);
+    if (code === "ENOENT" || code === "ESRCH") return undefined;
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import { limitsOf } from "../../src/claims.js";
 import { configSchema } from "../../src/config.js";
 import { pathRules } from "../../src/confined/files/workspace-rules.js";
 import { checkHost } from "../../src/confined/jail-setup.ts";
-import { gateScript, launchOf } from "../../src/confined/launch/gate.js";
+import { gateScript, launchOf } from "../../src/confined/launch/launch.js";
 import { jailEnvironment } from "../../src/confined/spawn.js";
 import { descriptorTable } from "../../src/process/start-child.js";
 import { everythingOn } from "../support/specs.js";

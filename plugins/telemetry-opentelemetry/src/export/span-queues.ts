@@ -1,15 +1,59 @@
 import { createHash } from "node:crypto";
+import { createTraceState, type HrTime, SpanKind, SpanStatusCode } from "@opentelemetry/api";
+import { hrTimeDuration, type InstrumentationScope, millisToHrTime } from "@opentelemetry/core";
 import { OTLPExporterBase } from "@opentelemetry/otlp-exporter-base";
+import type { Resource } from "@opentelemetry/resources";
 import { BatchSpanProcessor, type ReadableSpan } from "@opentelemetry/sdk-trace";
 import type { ExportDestination, HttpDestination } from "../destination.js";
 import type { QueueLimits } from "../environment.js";
-import type { EndedSpan } from "../trace/span.js";
+import type { AttributeValue, EndedSpan } from "../trace/span.js";
 import { agentFor, requireOpenAddress } from "./agents.js";
 import { AccountingDelegate, type ExportProgress, httpSender, maxExportsOf } from "./delegate.js";
 import { CountedQueue, closeQueues } from "./queue.js";
-import { readableSpan } from "./readable-span.js";
 import type { Sdk } from "./sdk.js";
 import { traceSignal } from "./signal.js";
+
+/** A span of ours as the SDK's processors and exporters take it. Pure. */
+export function readableSpan(span: EndedSpan, resource: Resource, scope: InstrumentationScope): ReadableSpan {
+  const { traceId, parent, error, tracestate } = span;
+  const traceState = tracestate === undefined ? {} : { traceState: createTraceState(tracestate) };
+  const context = { traceId, spanId: span.spanId, traceFlags: span.flags, ...traceState };
+  const startTime = millisToHrTime(span.start);
+  const endTime: HrTime = millisToHrTime(Math.max(span.start, span.end));
+  return {
+    name: span.name,
+    kind: span.kind === "client" ? SpanKind.CLIENT : SpanKind.INTERNAL,
+    spanContext: () => context,
+    ...(parent === undefined ? {} : { parentSpanContext: { ...context, ...parent } }),
+    startTime,
+    endTime,
+    duration: hrTimeDuration(startTime, endTime),
+    ended: true,
+    status:
+      error === undefined ? { code: SpanStatusCode.UNSET } : { code: SpanStatusCode.ERROR, message: error },
+    attributes: mutable(span.attributes),
+    links: span.links.map(({ traceId, spanId, flags }) => ({
+      context: { traceId, spanId, traceFlags: flags },
+      attributes: {},
+    })),
+    events: span.events.map(({ name, at, attributes }) => ({
+      name,
+      time: millisToHrTime(at),
+      attributes: mutable(attributes),
+    })),
+    resource,
+    instrumentationScope: scope,
+    droppedAttributesCount: 0,
+    droppedEventsCount: span.droppedEvents,
+    droppedLinksCount: 0,
+  };
+}
+
+function mutable(attributes: Readonly<Record<string, AttributeValue>>) {
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name, typeof value === "object" ? [...value] : value]),
+  );
+}
 
 /** Destinations at once. Callers choose theirs, so the one longest unused makes room. */
 const maxDestinations = 32;

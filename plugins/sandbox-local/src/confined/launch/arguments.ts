@@ -12,6 +12,12 @@ export interface WorkspaceMount {
   readonly path: string;
 }
 
+/** A folder or file that only the runner can reach, and the place where the session's user finds it. */
+export interface RelocatedMount {
+  readonly source: string;
+  readonly place: string;
+}
+
 /** A file or folder of the host's, read-only at `path`. */
 export interface ShownPath {
   readonly source: string;

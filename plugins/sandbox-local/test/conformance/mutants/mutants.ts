@@ -96,7 +96,7 @@ export const mutants: readonly MutantCase[] = [
     name: "paths bound by name",
     patches: [
       backendKit(
-        "safe-fs/open-beneath.js",
+        "safe-fs.js",
         "constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW",
         "constants.O_RDONLY | constants.O_DIRECTORY",
       ),
@@ -199,7 +199,7 @@ export const mutants: readonly MutantCase[] = [
     name: "groups not joined, and not looked at",
     needsRoot: true,
     patches: [
-      plugin("confined/launch/gate.js", "echo 0 >&", ": >&"),
+      plugin("confined/launch/launch.js", "echo 0 >&", ": >&"),
       plugin("confined/launch/launch.js", "if (groups !== undefined &&", "if (false &&"),
     ],
     capability: "resources.processes",

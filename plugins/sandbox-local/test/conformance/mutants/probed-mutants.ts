@@ -19,7 +19,7 @@ export const probedMutants: readonly ProbedMutant[] = [
   {
     name: "groups not joined",
     needsRoot: true,
-    patches: plugin("confined/launch/gate.js", "echo 0 >&", ": >&"),
+    patches: plugin("confined/launch/launch.js", "echo 0 >&", ": >&"),
     capability: "resources.processes",
     reason: /its limits don't hold for it/,
   },
