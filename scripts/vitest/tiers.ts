@@ -25,7 +25,7 @@ export const slowTests = [
   "plugins/sandbox-daytona/**",
   "plugins/sandbox-docker/**",
   "plugins/sandbox-kubernetes/**",
-  "!plugins/sandbox-kubernetes/test/tables/{manifest,mutants,network,read-back,rights,status}.test.ts",
+  "!plugins/sandbox-kubernetes/test/tables/{gate-variants,manifest,mutants,network,read-back,rights,status}.test.ts",
   "plugins/sandbox-local/test/{conformance,credentials,probe,programs,reaper,weakened}/**",
   "!plugins/sandbox-local/test/conformance/alone.test.ts",
   "test/{cluster,daytona,docker-engine,replicas,tools}/**",

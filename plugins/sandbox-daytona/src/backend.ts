@@ -49,11 +49,12 @@ export class DaytonaSandbox implements SandboxBackend {
     return takesSecret(credential, boundary.network);
   }
 
-  async probe(signal: AbortSignal): Promise<readonly Finding[]> {
+  /** @param claims default: all. Tests ask for those that a change concerns. */
+  async probe(signal: AbortSignal, claims: readonly Capability[] = this.claims): Promise<readonly Finding[]> {
     const key = this.#account.findKey();
     if (key === undefined) return this.#withoutKey();
     const { probeDaytona } = await import("./canary/probe.js");
-    return probeDaytona(this.#account, key, signal);
+    return probeDaytona(this.#account, key, signal, claims);
   }
 
   async open(spec: SandboxSpec, scope: Scope): Promise<Sandbox> {

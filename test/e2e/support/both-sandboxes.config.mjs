@@ -1,10 +1,11 @@
-import daytona from "@ambit/sandbox-daytona";
+import { fileURLToPath } from "node:url";
 
 const { LOOPBACK_DAYTONA_URL, LOOPBACK_DAYTONA_DATA } = process.env;
 
 /** Sandboxes of a loopback Daytona, whose key is in DAYTONA_API_KEY. */
 export const onDaytona = {
-  use: daytona,
+  // Servers share evidence of plugins that have a path.
+  use: fileURLToPath(import.meta.resolve("@ambit/sandbox-daytona")),
   config: {
     apiUrl: LOOPBACK_DAYTONA_URL,
     snapshot: "agents",
@@ -30,4 +31,5 @@ export default {
     "@ambit/executor-client",
     "@ambit/blobs-folder",
   ],
+  probes: { keepAcrossRestarts: true },
 };

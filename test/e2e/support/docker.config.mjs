@@ -1,7 +1,10 @@
-import docker from "@ambit/sandbox-docker";
+import { fileURLToPath } from "node:url";
 
 const { TEST_DOCKER_SOCKET, TEST_DOCKER_IMAGE, TEST_DOCKER_RUNTIMES, TEST_DOCKER_DATA, TEST_DOCKER_FOLDER } =
   process.env;
+
+// By its path, also for configurations elsewhere that extend this one: servers share evidence of plugins that have a path.
+const docker = fileURLToPath(import.meta.resolve("@ambit/sandbox-docker"));
 
 /** The local sandbox, and one on a Docker engine for each runtime, by its name. Agents are mounted from here. */
 export default {
@@ -26,4 +29,5 @@ export default {
     "@ambit/executor-client",
     "@ambit/blobs-folder",
   ],
+  probes: { keepAcrossRestarts: true },
 };

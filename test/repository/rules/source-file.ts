@@ -7,8 +7,14 @@ export interface SourceFile {
   readonly text: string;
 }
 
-/** Most rules ask for the imports of the same files. */
-const knownImports = new WeakMap<SourceFile, readonly string[]>();
+interface StatedPaths {
+  readonly imports: readonly string[];
+  /** Others. */
+  readonly paths: readonly string[];
+}
+
+/** Most rules ask for the imports of the same files, and to parse all files takes seconds. */
+const statedPaths = new WeakMap<SourceFile, StatedPaths>();
 
 /** TypeScript 7 has no public parser; oxc's is fast and supports TypeScript. */
 function parse({ path, text }: SourceFile) {
@@ -18,33 +24,33 @@ function parse({ path, text }: SourceFile) {
 }
 
 /** The specifiers of a file's imports, including types and re-exports, but not computed ones such as `import(name)`. */
-export function importsOf(file: SourceFile): readonly string[] {
-  const known = knownImports.get(file);
-  if (known !== undefined) return known;
-  const specifiers: string[] = [];
-  const add = ({ source }: { source: { type: string; value?: unknown } | null }) => {
-    if (source?.type === "Literal" && typeof source.value === "string") specifiers.push(source.value);
-  };
-  new Visitor({
-    ImportDeclaration: add,
-    ExportNamedDeclaration: add,
-    ExportAllDeclaration: add,
-    ImportExpression: add,
-    TSImportType: add,
-  }).visit(parse(file));
-  knownImports.set(file, specifiers);
-  return specifiers;
-}
+export const importsOf = (file: SourceFile): readonly string[] => statedIn(file).imports;
 
 /**
  * The paths relative to a file that its text states: imports, `new URL(path, import.meta.url)`,
  * `import.meta.resolve(path)` and those joined to `import.meta.dirname`. Of a template, what stands before its first value.
  */
 export function relativePathsOf(file: SourceFile): string[] {
-  const paths = [...importsOf(file)];
+  const { imports, paths } = statedIn(file);
+  return [...imports, ...paths].filter((path) => path.startsWith("."));
+}
+
+function statedIn(file: SourceFile): StatedPaths {
+  const known = statedPaths.get(file);
+  if (known !== undefined) return known;
+  const imports: string[] = [];
+  const paths: string[] = [];
+  const add = ({ source }: { source: { type: string; value?: unknown } | null }) => {
+    if (source?.type === "Literal" && typeof source.value === "string") imports.push(source.value);
+  };
   new Visitor({
-    ImportExpression: ({ source }) => {
-      if (source.type === "TemplateLiteral") paths.push(...textOf(source));
+    ImportDeclaration: add,
+    ExportNamedDeclaration: add,
+    ExportAllDeclaration: add,
+    TSImportType: add,
+    ImportExpression: (expression) => {
+      add(expression);
+      if (expression.source.type === "TemplateLiteral") paths.push(...textOf(expression.source));
     },
     NewExpression: ({ callee, arguments: [path, base] }) => {
       if (callee.type === "Identifier" && callee.name === "URL" && isMeta(base, "url"))
@@ -55,7 +61,9 @@ export function relativePathsOf(file: SourceFile): string[] {
       if (isMeta(first, "dirname")) paths.push(...textOf(second));
     },
   }).visit(parse(file));
-  return paths.filter((path) => path.startsWith("."));
+  const stated = { imports, paths };
+  statedPaths.set(file, stated);
+  return stated;
 }
 
 function isMeta(node: Expression | Argument | undefined, name: string): boolean {

@@ -11,9 +11,9 @@ import {
   unproven,
 } from "@ambit/backend-kit";
 import { openRemoteSandbox } from "@ambit/bridge";
-import type { Boundary, Finding, HiddenCredential, Scope } from "@ambit/core/plugin";
+import type { Boundary, Capability, Finding, HiddenCredential, Scope } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
-import { type Claim, claimsOf } from "../claims.js";
+import type { Claim } from "../claims.js";
 import { allAttempts } from "../inside/attempts.js";
 import { bridgeSettings } from "../inside/daemon.js";
 import { tryFrom } from "../inside/try-from.js";
@@ -39,22 +39,25 @@ export interface CanaryReport {
  * Runs two short-lived sandboxes, one without limits and one with them, and a third to connect to. Returns a finding for every
  * claim.
  */
-export async function runCanary(account: Account, signal: AbortSignal): Promise<CanaryReport> {
-  const claims = claimsOf(account.config);
+export async function runCanary(
+  account: Account,
+  signal: AbortSignal,
+  claims: readonly Capability[],
+): Promise<CanaryReport> {
   const opened: StartedMachine[] = [];
   const closeAll = () => Promise.all(opened.map(({ platform }) => platform.destroy()));
   try {
     const outcomes = await closingAfter(signal, closeAll, async () => {
       const bench = await makeBench(account, opened, signal);
-      const inTurn = (trials: readonly CanaryTrial[]) => runInTurn(trials, bench, signal);
+      const isAsked = ({ shows }: CanaryTrial) => shows.some((claim) => claims.includes(claim));
+      const inTurn = (trials: readonly CanaryTrial[]) => runInTurn(trials.filter(isAsked), bench, signal);
       const outcomes = await Promise.all([
         inTurn(networkTrials),
         inTurn([...isolationTrials, ...secretTrials]),
         inTurn([daemonTrial]),
         inTurn([inboundTrial]),
       ]);
-      const sized = resourceTrials.filter(({ shows }) => shows.every((claim) => claims.includes(claim)));
-      outcomes.push(await inTurn(sized));
+      outcomes.push(await inTurn(resourceTrials));
       signal.throwIfAborted();
       await closeAll();
       return [...outcomes.flat(), await whatRemains(account, bench.limited)];

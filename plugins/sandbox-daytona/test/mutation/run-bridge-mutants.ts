@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Capability } from "@ambit/core/plugin";
 import { startLoopbackDaytona } from "@ambit/daytona-loopback";
 import { type BridgeMutant, bridgeMutants as mutants } from "@ambit/fakes/bridge-mutants";
 import { removeChangedBridges, withChangedBridge } from "@ambit/fakes/changed-bridge";
@@ -30,7 +31,10 @@ export const bridgeMutants: readonly Mutant[] = mutants.map(mutantOf);
  */
 export async function runDaytonaBridgeMutants(): Promise<readonly DaytonaMutantRow[]> {
   const daytona = await startLoopbackDaytona(loopbackOptions());
-  const rowOf = async ({ name, patches, reason }: BridgeMutant): Promise<DaytonaMutantRow> => {
+  const rowOf = async (
+    { name, patches, reason }: BridgeMutant,
+    claims?: readonly Capability[],
+  ): Promise<DaytonaMutantRow> => {
     const changed: typeof import("../../dist/backend.js") = await import(
       withChangedBridge(plugin, ["dist", "inside"], name, patches)
     );
@@ -39,7 +43,7 @@ export async function runDaytonaBridgeMutants(): Promise<readonly DaytonaMutantR
       const dataFolder = await mkdtemp(join(tmpdir(), "ambit-daytona-mutant-"));
       try {
         const config = configSchema.parse({ ...settingsFor(daytona), dataFolder });
-        return await new changed.DaytonaSandbox(config).probe(AbortSignal.timeout(timeoutMs));
+        return await new changed.DaytonaSandbox(config).probe(AbortSignal.timeout(timeoutMs), claims);
       } finally {
         await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
       }
@@ -53,7 +57,7 @@ export async function runDaytonaBridgeMutants(): Promise<readonly DaytonaMutantR
     const [found] = canary;
     if (found !== undefined) throw new Error(`nothing was taken out, and yet: ${found.reason}`);
     const rows: DaytonaMutantRow[] = [];
-    for (const mutant of mutants) rows.push(await rowOf(mutant));
+    for (const mutant of mutants) rows.push(await rowOf(mutant, ["inbound.ports"]));
     return rows;
   } finally {
     removeChangedBridges(plugin);

@@ -45,6 +45,8 @@ export function gateControl(
   return {
     what: "a sandbox of the same cluster, open or with a gate that admits everything",
     without: (attack) => removedFor(attack) ?? "the whole pod",
+    // A pod and its gate take seconds, and these attacks only connect.
+    sharedBy: removedFor,
     open: async (attack, spec, scope, decoys) => {
       const removed = removedFor(attack);
       if (removed === undefined) return await bare.open(attack, spec, scope, decoys);

@@ -26,7 +26,7 @@ export async function gateVariant(patches: readonly Patch[]): Promise<Buffer> {
       }),
   };
   const { outputFiles } = await build({
-    entryPoints: [join(built, "remote", "gate-main.js")],
+    entryPoints: [join(built, "remote", "gate-program.js")],
     bundle: true,
     platform: "node",
     format: "cjs",

@@ -1,22 +1,13 @@
+import { fileURLToPath } from "node:url";
 import { definePlugin } from "@ambit/core/plugin";
 import { DockerSandbox, configSchema as dockerSchema } from "@ambit/sandbox-docker";
-import { configSchema, LocalSandbox } from "@ambit/sandbox-local";
 import { onDaytona } from "../both-sandboxes.config.mjs";
+import { lookup, trustedAuthorities } from "./local.plugin.mjs";
 
 const { TEST_DOCKER_SOCKET, TEST_DOCKER_IMAGE, TEST_DOCKER_RUNTIME, TEST_DOCKER_DATA } = process.env;
-const trustedAuthorities = [process.env.TEST_FORGE_AUTHORITY, process.env.TEST_REGISTRY_AUTHORITY].filter(
-  Boolean,
-);
-const lookup = async () => ["127.0.0.1"];
+const local = fileURLToPath(new URL("local.plugin.mjs", import.meta.url));
 
-/** The local sandbox, where every name is a server of the test's. */
-const local = definePlugin({
-  name: "sandbox-local",
-  api: 1,
-  config: configSchema,
-  register: (registrar, config) => registrar.add("sandbox", new LocalSandbox(config, lookup)),
-});
-/** The same on a Docker engine, if the test has one. */
+/** Docker's sandbox, where every name is a server of the test's too, if the test has an engine. */
 const docker = definePlugin({
   name: "sandbox-docker",
   api: 1,
@@ -38,7 +29,7 @@ const onDocker = {
 
 export default {
   plugins: [
-    { use: local, config: { trustedAuthorities } },
+    local,
     ...(TEST_DOCKER_SOCKET === undefined ? [] : [onDocker]),
     ...(process.env.LOOPBACK_DAYTONA_URL === undefined ? [] : [onDaytona]),
     "@ambit/harness-acp",

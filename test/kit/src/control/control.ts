@@ -10,6 +10,11 @@ export interface Control {
   readonly what: string;
   /** The removed part of the guard for this attack, if it isn't all of it: "pid namespace". */
   without?(attack: Attack): string;
+  /**
+   * Which attacks of a capability are made in one sandbox, opened once: those with the same word. Only for attacks that change
+   * nothing for the next one when they work. Default: each has a sandbox of its own.
+   */
+  sharedBy?(attack: Attack): string | undefined;
   /** A place like the sandbox under test, without the mechanism that should stop this attack. */
   open(attack: Attack, spec: SandboxSpec, scope: Scope, decoys: Decoys): Promise<Sandbox>;
   /** A module whose default export makes a backend of that kind, for attacks that need a separate runner. */

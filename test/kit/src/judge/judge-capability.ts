@@ -19,7 +19,7 @@ import type { Control } from "../control/control.js";
 import { NearDecoys } from "../stage/near-decoys.js";
 import { freshId } from "../stage/stage.js";
 import { opens, planRefuses } from "./refusal.js";
-import { allMessagesOf, GuardedTrials, tryUnguarded } from "./trials.js";
+import { allMessagesOf, Trials, UnguardedTrials } from "./trials.js";
 import { type AllowanceRow, type Assurance, type AttackRow, assuranceOf, verdictOf } from "./verdict.js";
 
 export interface JudgeOptions {
@@ -140,7 +140,8 @@ async function judgeGuard(
     open: backend.open.bind(backend),
     gaps: backend.gaps.bind(backend),
   };
-  const guarded = new GuardedTrials(place);
+  const guarded = new Trials(place);
+  const unguarded = new UnguardedTrials(options.control, place);
   const attackRows: AttackRow[] = [];
   const allowanceRows: AllowanceRow[] = [];
   const restore = plantInEnvironment(decoys.secret);
@@ -153,7 +154,7 @@ async function judgeGuard(
     for (const attack of applicable(attacks[capability], { ...options, runnerModule })) {
       options.onAttack?.(attack);
       const known = options.controlOutcomes?.get(attack.id);
-      const control = known ?? (await tryUnguarded(attack, options.control, place));
+      const control = known ?? (await unguarded.try(attack));
       options.controlOutcomes?.set(attack.id, control);
       const outcome = await guarded.try(attack);
       attackRows.push(rowOf(attack, control, outcome, { ...options, exempt }));
@@ -161,9 +162,10 @@ async function judgeGuard(
   } finally {
     restore();
     await near.close();
-    await guarded.close().catch((error: unknown) => {
-      fault = allMessagesOf(error);
-    });
+    for (const trials of [unguarded, guarded])
+      await trials.close().catch((error: unknown) => {
+        fault = allMessagesOf(error);
+      });
   }
   if (fault !== undefined) {
     const outcome = notRun(fault);

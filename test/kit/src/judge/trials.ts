@@ -24,8 +24,8 @@ export interface TrialPlace {
   readonly gaps?: ((boundary: Boundary) => readonly ActorGap[]) | undefined;
 }
 
-/** Tries one after the other in the guarded place, in one sandbox unless a trial needs a separate one. */
-export class GuardedTrials {
+/** Tries one after the other in one sandbox, unless a trial needs a separate one. */
+export class Trials {
   readonly #place: TrialPlace;
   #shared: OpenStage | undefined;
 
@@ -63,14 +63,33 @@ export class GuardedTrials {
 /** Tries of a control that competes for the machine's processors and memory with everything else. */
 const triesForResources = 4;
 
-/** The same attack without a guard, in a separate sandbox. */
-export async function tryUnguarded(
-  attack: Attack,
-  control: Control,
-  place: TrialPlace,
-): Promise<AttackOutcome> {
+/** The same attacks without a guard: in one sandbox for those of which the control says so, else each in a separate one. */
+export class UnguardedTrials {
+  readonly #control: Control;
+  readonly #place: TrialPlace;
+  readonly #shared = new Map<string, Trials>();
+
+  constructor(control: Control, place: TrialPlace) {
+    this.#control = control;
+    this.#place = place;
+  }
+
+  try(attack: Attack): Promise<AttackOutcome> {
+    const group = attack.inOpenSandbox === true ? undefined : this.#control.sharedBy?.(attack);
+    if (group === undefined) return tryUnguarded(attack, this.#control, this.#place);
+    const trials = this.#shared.get(group) ?? new Trials(unguardedPlace(attack, this.#control, this.#place));
+    this.#shared.set(group, trials);
+    return trials.try(attack);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#shared.values()].map((trials) => trials.close()));
+  }
+}
+
+function unguardedPlace(attack: Attack, control: Control, place: TrialPlace): TrialPlace {
   const { runnerModule } = control;
-  const unguarded = {
+  return {
     ...place,
     gaps: undefined,
     runnerModule: typeof runnerModule === "function" ? runnerModule(attack) : runnerModule,
@@ -79,6 +98,15 @@ export async function tryUnguarded(
         ? place.open({ ...spec, boundary: openBoundary, required: [] }, scope)
         : control.open(attack, spec, scope, place.decoys),
   };
+}
+
+/** The same attack without a guard, in a separate sandbox. */
+export async function tryUnguarded(
+  attack: Attack,
+  control: Control,
+  place: TrialPlace,
+): Promise<AttackOutcome> {
+  const unguarded = unguardedPlace(attack, control, place);
   let outcome = await tryAlone(attack, unguarded);
   const { controlTries = attack.capability.startsWith("resources.") ? triesForResources : 1 } = attack;
   for (let tried = 1; tried < controlTries && outcome.result !== "reached"; tried += 1)

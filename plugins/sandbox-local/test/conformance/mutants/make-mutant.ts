@@ -97,14 +97,23 @@ const isRun = (path: string) => !/\.(ts|map|tsbuildinfo)$/.test(path);
 
 function apply({ file, find, replace }: Patch, folder: string): void {
   const path = join(folder, "dist", file);
-  const text = readFileSync(path, "utf8");
-  const found = text.split(find).length - 1;
-  if (found !== 1)
-    throw new Error(`${file} has ${found} times: ${find}: the mutant must follow the code it changes`);
   writeFileSync(
     path,
-    text.replace(find, () => replace),
+    textWith(path, find).replace(find, () => replace),
   );
+}
+
+/** @throws Error if the code of a patch isn't there, as built */
+export function requireFit({ of, file, find }: Patch): void {
+  textWith(join(built[of], "dist", file), find);
+}
+
+function textWith(path: string, find: string): string {
+  const text = readFileSync(path, "utf8");
+  const count = text.split(find).length - 1;
+  if (count !== 1)
+    throw new Error(`${path} has ${count} times: ${find}: the mutant must follow the code it changes`);
+  return text;
 }
 
 const factory = `
