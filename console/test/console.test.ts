@@ -586,6 +586,48 @@ describe("a run's start", () => {
   });
 });
 
+describe("a comparison", () => {
+  it("shows two runs side by side, with what differs", async (context) => {
+    const change = { sandboxPermission: boundary, outputs: { patch: true } };
+    const first = ["run echo same", "write a.txt one", "say It was one."];
+    const second = ["run echo same", "run echo more", "write a.txt two", "say It was two."];
+    await server.client.run(demo(first, { runId: "left", ...change })).result;
+    await server.client.run(demo(second, { runId: "right", ...change, sandboxPermission: {} })).result;
+    const { page, complaints } = await signedIn(context);
+    await goTo(page, "/runs/left");
+    await page.getByRole("link", { name: "Compare…" }).click();
+    const offered = page.getByRole("list", { name: "Runs to compare with" });
+    await offered.getByRole("link", { name: /right/ }).click();
+    await page.getByText("What it said").waitFor();
+    expect(new URL(page.url()).search).toBe("?a=left&b=right");
+    const boundaries = page.getByRole("definition").filter({ hasText: /Confined|No boundary/ });
+    expect(await boundaries.allTextContents()).toEqual(["Confined", "No boundary"]);
+    await page.getByText("not guaranteed").first().waitFor();
+    const calls = page.getByRole("listitem");
+    const made = (await calls.allTextContents()).map((text) =>
+      text.replaceAll(/\d+(\.\d+)? m?s/g, "").trim(),
+    );
+    expect(made).toEqual([
+      "run echo samerun echo same",
+      "not maderun echo more",
+      "write /workspace/a.txtwrite /workspace/a.txt",
+    ]);
+    await page.getByText("It was two.").waitFor();
+    await page.getByText("a.txt", { exact: true }).click();
+    await page.getByText("added · added").waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    expect(complaints).toEqual([]);
+    // An ended run doesn't change, and neither does its address.
+    await page.reload();
+    await page.getByText("It was two.").waitFor();
+    const { page: phone } = await signedIn(context, { theme: "dark", width: 390 });
+    await goTo(phone, "/compare?a=left&b=right");
+    await phone.getByText("It was two.").waitFor();
+    expect(await overflow(phone)).toBe(0);
+    expect(await accessibilityFaults(phone)).toEqual([]);
+  });
+});
+
 describe("the host", () => {
   it("shows what each sandbox was proven to guarantee", async (context) => {
     const { page, complaints } = await signedIn(context);
