@@ -1,10 +1,23 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { startModelServer } from "@ambit/model-server";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it, type TestContext, vi } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+  type TestContext,
+  vi,
+} from "vitest";
 import { noBrowser, type SeenPage, startBrowser, type TestBrowser } from "./support/browser.js";
 import { pageFolder } from "./support/built-page.js";
 import {
@@ -84,6 +97,11 @@ async function askingRun(runId: string, line: string) {
   });
   const run = server.client.run(request);
   for await (const event of run) if (event.type === "interaction_request") return;
+}
+
+/** All that a run did, as JSON. */
+async function eventsOf(runId: string): Promise<string> {
+  return JSON.stringify(await Array.fromAsync(server.client.attach(runId)));
 }
 
 async function ended(runId: string) {
@@ -631,6 +649,78 @@ describe("a run's start", () => {
     await page.getByText("Started here.").waitFor();
     // A browser logs each refusal of a request, which the first plan has got.
     expect(complaints.filter((text) => !text.includes("400"))).toEqual([]);
+  });
+
+  it("takes a folder of its user into the workspace, and says when it is too large", async (context) => {
+    const { page } = await signedIn(context);
+    const folder = await mkdtemp(join(tmpdir(), "ambit-console-folder-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    await mkdir(join(folder, "notes/deep"), { recursive: true });
+    await mkdir(join(folder, "node_modules/left"), { recursive: true });
+    await writeFile(join(folder, "notes/deep/a.md"), "from my disk, ä");
+    await writeFile(join(folder, "image.bin"), Buffer.from([0, 255, 1]));
+    await writeFile(join(folder, "node_modules/left/index.js"), "0");
+    await goTo(page, "/start");
+    const request = demo(["read notes/deep/a.md", "run od -An -tx1 image.bin; ls"], {
+      runId: "from-a-folder",
+      sandboxPermission: boundary,
+    });
+    await page.getByLabel("The request, as JSON").fill(JSON.stringify(request));
+    const chooser = page.getByLabel("Folder for the workspace");
+    await chooser.setInputFiles(folder);
+    await page.getByText(/: 2 files, 19 B, without node_modules/).waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.getByRole("button", { name: "Start the run" }).click();
+    await page.getByRole("heading", { name: "demo" }).waitFor();
+    const events = await eventsOf("from-a-folder");
+    expect(events).toContain("from my disk, ä");
+    expect(events).toMatch(/00 ff 01\\nimage.bin\\nnotes/);
+    await goTo(page, "/start");
+    await writeFile(join(folder, "large.bin"), Buffer.alloc(9 * 1024 * 1024));
+    await chooser.setInputFiles(folder);
+    await page.getByRole("alert").getByText("more than a request takes").waitFor();
+  });
+});
+
+describe("a comparison", () => {
+  it("shows two runs side by side, with what differs", async (context) => {
+    const change = { sandboxPermission: boundary, outputs: { patch: true } };
+    const first = ["run echo same", "write a.txt one", "say It was one."];
+    const second = ["run echo same", "run echo more", "write a.txt two", "say It was two."];
+    await server.client.run(demo(first, { runId: "left", ...change })).result;
+    await server.client.run(demo(second, { runId: "right", ...change, sandboxPermission: {} })).result;
+    const { page, complaints } = await signedIn(context);
+    await goTo(page, "/runs/left");
+    await page.getByRole("link", { name: "Compare…" }).click();
+    const offered = page.getByRole("list", { name: "Runs to compare with" });
+    await offered.getByRole("link", { name: /right/ }).click();
+    await page.getByText("What it said").waitFor();
+    expect(new URL(page.url()).search).toBe("?a=left&b=right");
+    const boundaries = page.getByRole("definition").filter({ hasText: /Confined|No boundary/ });
+    expect(await boundaries.allTextContents()).toEqual(["Confined", "No boundary"]);
+    await page.getByText("not guaranteed").first().waitFor();
+    const calls = page.getByRole("listitem");
+    const made = (await calls.allTextContents()).map((text) =>
+      text.replaceAll(/\d+(\.\d+)? m?s/g, "").trim(),
+    );
+    expect(made).toEqual([
+      "run echo samerun echo same",
+      "not maderun echo more",
+      "write /workspace/a.txtwrite /workspace/a.txt",
+    ]);
+    await page.getByText("It was two.").waitFor();
+    await page.getByText("a.txt", { exact: true }).click();
+    await page.getByText("added · added").waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    expect(complaints).toEqual([]);
+    // An ended run doesn't change, and neither does its address.
+    await page.reload();
+    await page.getByText("It was two.").waitFor();
+    const { page: phone } = await signedIn(context, { theme: "dark", width: 390 });
+    await goTo(phone, "/compare?a=left&b=right");
+    await phone.getByText("It was two.").waitFor();
+    expect(await overflow(phone)).toBe(0);
+    expect(await accessibilityFaults(phone)).toEqual([]);
   });
 });
 

@@ -6,6 +6,7 @@ import {
   redirect,
 } from "@tanstack/react-router";
 import { Empty, ErrorNote } from "../parts/basic.js";
+import { readCompareSearch } from "../screens/compare-search.js";
 import { readRunSearch } from "../screens/run/search.js";
 import { RunsScreen } from "../screens/runs.js";
 import { readRunsSearch } from "../screens/runs-search.js";
@@ -36,6 +37,12 @@ const routeTree = root.addChildren([
     path: "/runs/$runId",
     validateSearch: readRunSearch,
     component: lazyRouteComponent(() => import("../screens/run/run.js"), "RunScreen"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/compare",
+    validateSearch: readCompareSearch,
+    component: lazyRouteComponent(() => import("../screens/compare.js"), "CompareScreen"),
   }),
   createRoute({
     getParentRoute: () => root,

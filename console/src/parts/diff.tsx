@@ -16,10 +16,16 @@ export function Patch({ text, look }: { readonly text: string; readonly look: Di
 }
 
 /** What a call changes, as its agent says. */
-export function Changes({ changes }: { readonly changes: readonly Change[] }) {
+export function Changes({
+  changes,
+  look = "unified",
+}: {
+  readonly changes: readonly Change[];
+  readonly look?: DiffLook;
+}) {
   return (
     <Suspense fallback={<Spinner label="Reading the changes" />}>
-      <Rendered source={{ changes }} look="unified" />
+      <Rendered source={{ changes }} look={look} />
     </Suspense>
   );
 }

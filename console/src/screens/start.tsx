@@ -8,6 +8,8 @@ import { promises } from "../parts/capabilities.js";
 import { useMay } from "../parts/session-context.js";
 import { visibleText } from "../parts/words.js";
 import { client } from "../server/client.js";
+import { type ChosenFolder, withFolder, withNamesOf } from "../server/folder.js";
+import { FolderDrop } from "./start-folder.js";
 
 /** Milliseconds after the last key before a request is planned. */
 const pauseMs = 400;
@@ -66,13 +68,14 @@ export function StartScreen() {
   const may = useMay();
   const navigate = useNavigate();
   const [text, setText] = useState(() => textOf(examples[0]?.request) ?? "");
+  const [folder, setFolder] = useState<ChosenFolder>();
   const settled = useSettled(text);
   const reading = read(settled);
   const plan = useQuery({
-    queryKey: ["plan", settled],
+    queryKey: ["plan", settled, folder],
     queryFn: async ({ signal }) => {
       if ("problem" in reading) throw new Error(reading.problem);
-      return await client.plan(reading.request, { signal });
+      return await client.plan(withNamesOf(reading.request, folder), { signal });
     },
     enabled: "request" in reading,
     retry: false,
@@ -81,7 +84,7 @@ export function StartScreen() {
     mutationFn: async () => {
       const current = read(text);
       if ("problem" in current) throw new Error(current.problem);
-      return await client.start(current.request);
+      return await client.start(withFolder(current.request, folder));
     },
     onSuccess: ({ runId }) => navigate({ to: "/runs/$runId", params: { runId }, search: {} }),
   });
@@ -91,7 +94,11 @@ export function StartScreen() {
   };
   return (
     <div className="flex min-h-0 flex-1 flex-col overflow-y-auto lg:flex-row lg:overflow-hidden">
-      <section aria-label="Request" className="flex min-w-0 flex-1 flex-col gap-3 px-4 py-4 md:px-8 md:py-6">
+      <FolderDrop
+        folder={folder}
+        onFolder={setFolder}
+        className="flex min-w-0 flex-1 flex-col gap-3 px-4 py-4 md:px-8 md:py-6"
+      >
         <header className="flex flex-wrap items-center gap-x-4 gap-y-2">
           <h1>Start a run</h1>
           <div className="w-full md:ml-auto md:w-56">
@@ -117,7 +124,7 @@ export function StartScreen() {
           onChange={(event) => setText(event.target.value)}
           onKeyDown={press}
         />
-      </section>
+      </FolderDrop>
       <section
         aria-label="Plan"
         className="shrink-0 space-y-4 border-t border-line px-4 py-4 text-sm md:px-8 lg:w-96 lg:overflow-y-auto lg:border-t-0 lg:border-l lg:px-6 lg:py-6"

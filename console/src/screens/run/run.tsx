@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { ArrowLeft, Square } from "lucide-react";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { Button, ErrorNote, Icon, Spinner, useNow } from "../../parts/basic.js";
+import { Button, buttonClass, ErrorNote, Icon, Spinner, useNow } from "../../parts/basic.js";
 import { CopyButton } from "../../parts/code.js";
 import { outcomeOf } from "../../parts/outcome.js";
 import { useMay } from "../../parts/session-context.js";
@@ -10,26 +10,15 @@ import { OutcomeMark, UnconfinedBanner } from "../../parts/status.js";
 import { durationText, shortId, visibleText } from "../../parts/words.js";
 import { clientOf, type RunPlace } from "../../server/client.js";
 import { openQuestions, runInfo } from "../../server/queries.js";
-import { type ChosenEntry, RunLog } from "../../server/run-log.js";
+import type { ChosenEntry, RunLog } from "../../server/run-log.js";
 import { Activity } from "./activity.js";
 import { Boundary } from "./boundary.js";
 import { Facts } from "./facts.js";
 import { Files } from "./files.js";
 import { readRunSearch, type Tab, tabs } from "./search.js";
+import { useRunLog } from "./use-run-log.js";
 
 const route = getRouteApi("/runs/$runId");
-
-/** The events of a run, read while its screen is shown. */
-function useRunLog(place: RunPlace) {
-  const { runId, projectId } = place;
-  const [log, setLog] = useState<RunLog>();
-  useEffect(() => {
-    const runLog = new RunLog({ runId, projectId });
-    setLog(runLog);
-    return () => runLog.leave();
-  }, [runId, projectId]);
-  return log;
-}
 
 export function RunScreen() {
   const { runId } = route.useParams();
@@ -80,6 +69,16 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
         <OutcomeMark outcome={outcome} />
         <Took startedAt={info.startedAt} endedAt={info.endedAt} />
         <div className="ml-auto flex gap-2">
+          <Link
+            to="/compare"
+            search={{
+              a: place.runId,
+              ...(place.projectId === undefined ? {} : { aProject: place.projectId }),
+            }}
+            className={`${buttonClass()} max-md:hidden`}
+          >
+            Compare…
+          </Link>
           <CopyCurl place={place} />
           {isLive && <Cancel place={place} />}
         </div>

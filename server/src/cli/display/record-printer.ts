@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { Writable } from "node:stream";
 import type { AgentEvent, EventRecord, FailedResult, RunResult } from "@ambit/core";
 import type { Progress } from "./progress.js";
 import { Timeline } from "./timeline.js";
@@ -28,7 +29,7 @@ export interface PrinterOptions {
  */
 export function printerFor(
   options: PrinterOptions,
-  output: NodeJS.WriteStream,
+  output: Writable & { readonly isTTY?: boolean },
   progress?: Progress,
   isShown: (event: AgentEvent) => boolean = () => true,
 ): RecordPrinter {
@@ -47,20 +48,29 @@ export function printerFor(
     };
   }
   if (options.timeline === true || options.receipt === true || (output.isTTY && options.json !== true)) {
-    const timeline = new Timeline(performance.now(), options.receipt);
+    // A stored run took its time before it is read: what counts is when its events happened.
+    let latestMs = Date.now();
+    let timeline: Timeline | undefined;
+    const timelineAt = (at: string | undefined) => {
+      latestMs = at === undefined ? Date.now() : Date.parse(at);
+      timeline ??= new Timeline(latestMs, options.receipt);
+      return timeline;
+    };
     return {
       keepsEvents: false,
       isForProgram: false,
-      event: async ({ event }) => {
+      event: async ({ event, at }) => {
         progress?.clear();
-        if (isShown(event)) await print(timeline.event(event, performance.now()));
+        const begun = timelineAt(at);
+        if (isShown(event)) await print(begun.event(event, latestMs));
         const step = stepAfter(event);
         if (step === undefined) progress?.end();
         else progress?.step(step);
       },
       result: (result) => {
         progress?.end();
-        return print(timeline.result(result, performance.now()));
+        const begun = timeline ?? timelineAt(undefined);
+        return print(begun.result(result, latestMs));
       },
     };
   }
