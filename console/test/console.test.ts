@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { gzipSync } from "node:zlib";
+import { AmbitClient } from "@ambit/client";
 import { startModelServer } from "@ambit/model-server";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
@@ -522,6 +523,32 @@ describe("a run's files and boundary", () => {
     await page.setViewportSize({ width: 390, height: 844 });
     expect(await overflow(page)).toBe(0);
     expect(complaints).toEqual([]);
+  });
+});
+
+describe("a session's workspace", () => {
+  it("is opened folder by folder, shows its files, and says when it has ended", async (context) => {
+    const { page, complaints } = await signedIn(context, { role: "viewer" });
+    const lines = ["write src/app/main.ts const answer = 42;", "run ln -s /etc host", "say Done."];
+    const request = { runId: "tree", sessionId: "tree", projectId: "acme", sandboxPermission: boundary };
+    await server.client.run(demo(lines, request)).result;
+    await goTo(page, "/runs/tree?tab=files");
+    const tree = page.getByRole("region", { name: "Workspace" });
+    await tree.getByTitle("A link: it isn't followed").waitFor();
+    await tree.getByRole("button", { name: "src" }).click();
+    await tree.getByRole("button", { name: "app" }).click();
+    await tree.getByRole("button", { name: /^main\.ts/ }).click();
+    await tree.getByRole("region", { name: "Content" }).getByText("const", { exact: true }).waitFor();
+    const downloading = page.waitForEvent("download");
+    await tree.getByRole("button", { name: "Download" }).click();
+    expect(readFileSync(await (await downloading).path(), "utf8")).toBe("const answer = 42;");
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await overflow(page)).toBe(0);
+    expect(complaints).toEqual([]);
+    await new AmbitClient({ url: server.url, token: operatorToken, projectId: "acme" }).closeSession("tree");
+    await tree.getByRole("button", { name: "Look again" }).click();
+    await tree.getByText("isn't open any more").waitFor();
   });
 });
 

@@ -62,6 +62,8 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
   const wasLive = wasLiveAtFirst.current;
   const outcome = outcomeOf(isLive ? info.state : "ended", result ?? info.result, openCount);
   const receipt = result?.receipt ?? info.result?.receipt;
+  const { sessionId, projectId } = info;
+  const session = sessionId === undefined ? undefined : { sessionId, projectId };
   return (
     <>
       <header className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 pt-4 pb-3 md:px-8 md:pt-6">
@@ -90,7 +92,7 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
         {tab === "activity" && (
           <Activity place={place} snapshot={snapshot} follows={wasLive} chosen={chosen} onChoose={choose} />
         )}
-        {tab === "files" && <Files place={place} snapshot={snapshot} receipt={receipt} />}
+        {tab === "files" && <Files place={place} session={session} snapshot={snapshot} receipt={receipt} />}
         {tab === "boundary" && <Boundary snapshot={snapshot} receipt={receipt} />}
         {tab === "activity" && <Facts info={info} snapshot={snapshot} receipt={receipt} onChoose={choose} />}
       </div>
