@@ -526,6 +526,35 @@ describe("a run's files and boundary", () => {
   });
 });
 
+describe("a run's output", () => {
+  it("is shown as a terminal shows it, searched, and can't lie", async (context) => {
+    const { page, complaints } = await signedIn(context, { theme: "dark" });
+    const printed = [
+      "\\033[31mfailed\\033[0m 10%%\\r20%%\\n",
+      "rm -rf precious\\recho harmless\\n",
+      "\\033]0;Another title\\007\\033]8;;https://evil.example\\007https://bank.example\\033]8;;\\007\\n",
+    ];
+    const lines = [`run printf '${printed.join("")}'`, "run seq 2000", "say Done."];
+    await server.client.run(demo(lines, { runId: "printed", sandboxPermission: boundary })).result;
+    await goTo(page, "/runs/printed?tab=output");
+    const output = page.getByRole("log", { name: "Output" });
+    await output.getByText("echo harmless", { exact: true }).waitFor();
+    await output.getByRole("button", { name: "replaced 1 text" }).last().click();
+    await output.getByText("rm -rf precious", { exact: true }).waitFor();
+    await output.getByText("https://bank.example", { exact: true }).waitFor();
+    expect(await page.getByRole("link", { name: /bank|evil/ }).count()).toBe(0);
+    expect(await page.title()).not.toContain("Another");
+    await page.getByRole("searchbox", { name: "Search the output" }).fill("1999");
+    await page.getByText("1 line", { exact: true }).waitFor();
+    await page.keyboard.press("Enter");
+    await output.getByText("1999", { exact: true }).waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await overflow(page)).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+});
+
 describe("a session's workspace", () => {
   it("is opened folder by folder, shows its files, and says when it has ended", async (context) => {
     const { page, complaints } = await signedIn(context, { role: "viewer" });

@@ -15,6 +15,7 @@ import { Activity } from "./activity.js";
 import { Boundary } from "./boundary.js";
 import { Facts } from "./facts.js";
 import { Files } from "./files.js";
+import { Output } from "./output.js";
 import { readRunSearch, type Tab, tabs } from "./search.js";
 
 const route = getRouteApi("/runs/$runId");
@@ -54,7 +55,9 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
     ({ runId, projectId }) => runId === place.runId && projectId === info?.projectId,
   ).length;
   useEffect(() => {
-    if (!isLive) void cache.invalidateQueries({ queryKey: openQuestions.queryKey });
+    if (isLive) return;
+    void cache.invalidateQueries({ queryKey: openQuestions.queryKey });
+    void cache.invalidateQueries({ queryKey: ["workspace"] });
   }, [isLive, cache]);
   if (missing !== null && info === undefined && snapshot.events === 0) return <ErrorNote error={missing} />;
   if (info === undefined) return <Spinner label="Reading the run" />;
@@ -92,6 +95,7 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
         {tab === "activity" && (
           <Activity place={place} snapshot={snapshot} follows={wasLive} chosen={chosen} onChoose={choose} />
         )}
+        {tab === "output" && <Output snapshot={snapshot} follows={wasLive} />}
         {tab === "files" && <Files place={place} session={session} snapshot={snapshot} receipt={receipt} />}
         {tab === "boundary" && <Boundary snapshot={snapshot} receipt={receipt} />}
         {tab === "activity" && <Facts info={info} snapshot={snapshot} receipt={receipt} onChoose={choose} />}
@@ -107,6 +111,7 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
 
 const tabWords: Readonly<Record<Tab, string>> = {
   activity: "Activity",
+  output: "Output",
   files: "Files",
   boundary: "Boundary",
 };
