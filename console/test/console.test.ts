@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { AmbitClient } from "@ambit/client";
 import { startModelServer } from "@ambit/model-server";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
@@ -540,6 +541,61 @@ describe("a run's files and boundary", () => {
     await page.setViewportSize({ width: 390, height: 844 });
     expect(await overflow(page)).toBe(0);
     expect(complaints).toEqual([]);
+  });
+});
+
+describe("a run's output", () => {
+  it("is shown as a terminal shows it, searched, and can't lie", async (context) => {
+    const { page, complaints } = await signedIn(context, { theme: "dark" });
+    const printed = [
+      "\\033[31mfailed\\033[0m 10%%\\r20%%\\n",
+      "rm -rf precious\\recho harmless\\n",
+      "\\033]0;Another title\\007\\033]8;;https://evil.example\\007https://bank.example\\033]8;;\\007\\n",
+    ];
+    const lines = [`run printf '${printed.join("")}'`, "run seq 2000", "say Done."];
+    await server.client.run(demo(lines, { runId: "printed", sandboxPermission: boundary })).result;
+    await goTo(page, "/runs/printed?tab=output");
+    const output = page.getByRole("log", { name: "Output" });
+    await output.getByText("echo harmless", { exact: true }).waitFor();
+    await output.getByRole("button", { name: "replaced 1 text" }).last().click();
+    await output.getByText("rm -rf precious", { exact: true }).waitFor();
+    await output.getByText("https://bank.example", { exact: true }).waitFor();
+    expect(await page.getByRole("link", { name: /bank|evil/ }).count()).toBe(0);
+    expect(await page.title()).not.toContain("Another");
+    await page.getByRole("searchbox", { name: "Search the output" }).fill("1999");
+    await page.getByText("1 line", { exact: true }).waitFor();
+    await page.keyboard.press("Enter");
+    await output.getByText("1999", { exact: true }).waitFor();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await overflow(page)).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+});
+
+describe("a session's workspace", () => {
+  it("is opened folder by folder, shows its files, and says when it has ended", async (context) => {
+    const { page, complaints } = await signedIn(context, { role: "viewer" });
+    const lines = ["write src/app/main.ts const answer = 42;", "run ln -s /etc host", "say Done."];
+    const request = { runId: "tree", sessionId: "tree", projectId: "acme", sandboxPermission: boundary };
+    await server.client.run(demo(lines, request)).result;
+    await goTo(page, "/runs/tree?tab=files");
+    const tree = page.getByRole("region", { name: "Workspace" });
+    await tree.getByTitle("A link: it isn't followed").waitFor();
+    await tree.getByRole("button", { name: "src" }).click();
+    await tree.getByRole("button", { name: "app" }).click();
+    await tree.getByRole("button", { name: /^main\.ts/ }).click();
+    await tree.getByRole("region", { name: "Content" }).getByText("const", { exact: true }).waitFor();
+    const downloading = page.waitForEvent("download");
+    await tree.getByRole("button", { name: "Download" }).click();
+    expect(readFileSync(await (await downloading).path(), "utf8")).toBe("const answer = 42;");
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await overflow(page)).toBe(0);
+    expect(complaints).toEqual([]);
+    await new AmbitClient({ url: server.url, token: operatorToken, projectId: "acme" }).closeSession("tree");
+    await tree.getByRole("button", { name: "Look again" }).click();
+    await tree.getByText("isn't open any more").waitFor();
   });
 });
 

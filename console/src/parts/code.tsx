@@ -1,5 +1,7 @@
 import { Check, Copy } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import { Fragment, type ReactNode, useMemo, useState } from "react";
+import { TerminalLineView } from "./terminal-line.js";
+import { terminalLines } from "./terminal-text.js";
 import { exactText } from "./words.js";
 
 /** Characters that are shown before someone wants more. */
@@ -15,13 +17,21 @@ function Scrollable({ label, children }: { readonly label: string; readonly chil
   );
 }
 
-/** Text as it is, of any length, with line breaks. */
-export function Plain({ text, label }: { readonly text: string; readonly label: string }) {
+/** Text as it is, of any length, with line breaks; of a program, with its colours. */
+export function Plain({
+  text,
+  label,
+  isPrinted = false,
+}: {
+  readonly text: string;
+  readonly label: string;
+  readonly isPrinted?: boolean;
+}) {
   const [isWhole, setIsWhole] = useState(false);
   const shown = isWhole ? text : text.slice(0, firstCharacters);
   return (
     <div>
-      <Scrollable label={label}>{exactText(shown)}</Scrollable>
+      <Scrollable label={label}>{isPrinted ? <Printed text={shown} /> : exactText(shown)}</Scrollable>
       {shown.length < text.length && (
         <button type="button" className="mt-1 text-sm text-accent" onClick={() => setIsWhole(true)}>
           Show all {text.length.toLocaleString()} characters
@@ -29,6 +39,17 @@ export function Plain({ text, label }: { readonly text: string; readonly label: 
       )}
     </div>
   );
+}
+
+function Printed({ text }: { readonly text: string }) {
+  const lines = useMemo(() => terminalLines(text), [text]);
+  return lines.map((line, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: lines never move
+    <Fragment key={index}>
+      {index > 0 && "\n"}
+      <TerminalLineView line={line} />
+    </Fragment>
+  ));
 }
 
 /** JSON in which keys, texts and numbers are told apart. */

@@ -239,6 +239,23 @@ export class AmbitClient {
     });
   }
 
+  /** One folder of an open session's workspace, as it is now. @param path relative to the workspace. Default: the workspace itself */
+  async sessionFiles(
+    sessionId: string,
+    path?: string,
+    options: CallOptions = {},
+  ): Promise<Schema<"SessionFilesResponse">> {
+    return await this.#http.json(at("sessions", sessionId, "files"), {
+      query: { ...this.#project, path },
+      ...options,
+    });
+  }
+
+  /** One file of an open session's workspace, as it is now. */
+  async sessionFile(sessionId: string, path: string, options: CallOptions = {}): Promise<Response> {
+    return await this.#download(at("sessions", sessionId, "files", ...path.split("/")), options);
+  }
+
   async takeSnapshot(sessionId: string, options: CallOptions = {}): Promise<Schema<"SnapshotInfo">> {
     return await this.#post(at("sessions", sessionId, "snapshot"), options);
   }

@@ -1481,6 +1481,20 @@ export interface components {
                 };
             };
         };
+        /** SessionFilesResponse */
+        SessionFilesResponse: {
+            path: string;
+            entries: {
+                name: string;
+                /** @enum {string} */
+                kind: "folder" | "file" | "link" | "special";
+                size: number;
+                /** Format: date-time */
+                modifiedAt: string;
+                executable: boolean;
+            }[];
+            complete: boolean;
+        };
         /** SnapshotInfo */
         SnapshotInfo: {
             id: string;

@@ -21,7 +21,7 @@ import {
   runKey,
   type SnapshotInfo,
 } from "@ambit/core/contract";
-import type { LocalConnection, RunnerState } from "@ambit/core/plugin";
+import type { LocalConnection, RunnerState, Sandbox } from "@ambit/core/plugin";
 import type { DependencyContainer } from "tsyringe";
 import { type AdmissionRules, type AdmittedRun, admit } from "./admission/admission.js";
 import type { RunOptions } from "./admission/caller-rules.js";
@@ -278,6 +278,14 @@ export class Runner {
   /** A kept copy of an idle session; undefined if it isn't here. @throws SessionInUse, SnapshotFailed, StoreFailed */
   snapshot(name: SessionName, signal: AbortSignal): ReturnType<typeof takeSnapshot> {
     return takeSnapshot(this.#sessions, this.options.workspaces, name, signal);
+  }
+
+  /**
+   * The sandbox of a session that is open here, kept or with its run: to look into it beside that run. Undefined if there is none.
+   * @throws RequestInvalid
+   */
+  sandboxOf({ session, project }: SessionName): Sandbox | undefined {
+    return this.#sessions.opened(session, project)?.sandbox;
   }
 
   /** Closes all sandboxes at once, except for those that another runner can continue. */

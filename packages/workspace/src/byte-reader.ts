@@ -35,6 +35,18 @@ export class ByteReader {
     }
   }
 
+  /** A file's content, as the program inside sends it. @throws RangeError at the stream's end, or for more bytes */
+  async *chunks(maxBytes: number): AsyncGenerator<Buffer, void, undefined> {
+    for (let left = maxBytes; ; ) {
+      const size = Number(await this.line(16));
+      if (!Number.isSafeInteger(size) || size < 0) throw new RangeError("a chunk without a size");
+      if (size === 0) return;
+      left -= size;
+      if (left < 0) throw new RangeError("more bytes than were asked for");
+      yield* this.bytes(size);
+    }
+  }
+
   /** All that is left, in pieces. */
   async *remainder(): AsyncGenerator<Uint8Array, void, undefined> {
     if (this.#buffer.length > 0) yield this.#buffer;

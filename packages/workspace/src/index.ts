@@ -6,6 +6,7 @@ export { settingsOf } from "./git/config.js";
 export { signerOf } from "./git/signing.js";
 export { isGitFolder } from "./inside/git-folder.js";
 export { globsOf } from "./inside/globs.js";
+export { listFolder, readFile, type WorkspaceFile, type WorkspaceFolder } from "./look.js";
 export { collect } from "./outputs/collect.js";
 export { KeptOutputs } from "./outputs/kept-outputs.js";
 export type { OutputsManifest } from "./outputs/manifest.js";

@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { delimiter, dirname } from "node:path";
+import { isAmbitError, messageOf, OutputsFailed } from "@ambit/core";
 import type { Command, Process, Sandbox } from "@ambit/core/plugin";
+import { ByteReader } from "./byte-reader.js";
 
 /**
  * Reads the program and its wish from stdin, and leaves the rest of it to the program: no file of it is in the sandbox, where
@@ -108,4 +110,43 @@ export async function runScript(
   ]);
   signal.throwIfAborted();
   return { stdout, stderr, code };
+}
+
+/** Characters of what a failed process printed, for the log. */
+const maxPrinted = 2_000;
+
+/**
+ * Runs the program inside that reads the workspace, and reads what it answers. The process has the sandbox's rights and no
+ * more, so nothing leaves that the agent couldn't have read itself. It ends with `read`.
+ *
+ * @throws OutputsFailed where it ends early, or sends what it shouldn't; an AmbitError of `read`; the signal's reason
+ */
+export async function askCollector<Result>(
+  sandbox: Sandbox,
+  wish: object,
+  read: (answers: ByteReader) => Promise<Result>,
+  signal: AbortSignal,
+): Promise<Result> {
+  const child = await sandbox.spawn(commandOf(sandbox, signal));
+  const printed = endOf(child.stderr, maxPrinted);
+  const fed = feed(child, await stdinOf("#collector", wish));
+  try {
+    const result = await read(new ByteReader(child.stdout));
+    // It may still send what isn't read any more.
+    await child.kill();
+    await child.exit;
+    return result;
+  } catch (error) {
+    await child.kill();
+    signal.throwIfAborted();
+    if (isAmbitError(error)) throw error;
+    const { code } = await child.exit;
+    const cause = new Error(`${messageOf(error)}; exit code ${code}: ${await printed}`, { cause: error });
+    throw new OutputsFailed(
+      "The workspace couldn't be read: the program that reads it needs node in the sandbox, and ended early.",
+      { cause },
+    );
+  } finally {
+    await fed;
+  }
 }

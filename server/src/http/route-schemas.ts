@@ -29,6 +29,27 @@ export const outputFilesResponseSchema = z.strictObject({
 });
 export type OutputFilesResponse = z.infer<typeof outputFilesResponseSchema>;
 
+/** `GET /sessions/{sessionId}/files`: one folder of an open session's workspace. */
+export const sessionFilesResponseSchema = z.strictObject({
+  /** The folder, relative to the workspace; empty: the workspace itself. */
+  path: z.string(),
+  /** Sorted by name. */
+  entries: z.array(
+    z.strictObject({
+      name: z.string(),
+      /** `special`: a device, a pipe or a socket. Only a file can be read. */
+      kind: z.enum(["folder", "file", "link", "special"]),
+      /** In bytes. */
+      size: z.int(),
+      modifiedAt: z.iso.datetime(),
+      executable: z.boolean(),
+    }),
+  ),
+  /** False: there are more names, or some that aren't printable text. */
+  complete: z.boolean(),
+});
+export type SessionFilesResponse = z.infer<typeof sessionFilesResponseSchema>;
+
 /** `POST /runs/{runId}/messages` */
 export const runMessageSchema = z.strictObject({
   content: z

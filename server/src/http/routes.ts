@@ -19,6 +19,7 @@ import { handleRun } from "./run-route.js";
 import { callersProjects } from "./runs/projects.js";
 import { storedRoutes } from "./runs/routes.js";
 import type { Exchange, ServerContext } from "./server-context.js";
+import { sessionRoutes } from "./sessions/routes.js";
 import { snapshotRoutes } from "./snapshots/routes.js";
 
 /** Every route of the server. */
@@ -126,6 +127,7 @@ export const routes: readonly HttpRoute[] = [
     handle: handleMakeToken,
   },
   ...storedRoutes,
+  ...sessionRoutes,
   ...snapshotRoutes,
   {
     method: "GET",

@@ -93,7 +93,7 @@ class _AsyncHttp:
             return response
         raise refusal_of(response)
 
-    async def get(self, model: type[Model], path: str, **query: Any) -> Model:
+    async def get(self, model: type[Model], path: str, /, **query: Any) -> Model:
         return _parsed(model, await self.send("GET", path, query=query))
 
     async def post(self, model: type[Model], path: str, body: Any = None, **query: Any) -> Model:
@@ -559,6 +559,16 @@ class AsyncClient:
     async def close_session(self, session_id: str) -> models.EndedResponse:
         """Closes a session with its sandbox and agent, and the run that uses it."""
         return await self._http.delete(models.EndedResponse, _path("sessions", session_id))
+
+    async def session_files(self, session_id: str, path: str | None = None) -> models.SessionFilesResponse:
+        """One folder of an open session's workspace, as it is now. Without `path`, the workspace itself."""
+        route = f"{_path('sessions', session_id)}/files"
+        return await self._http.get(models.SessionFilesResponse, route, path=path)
+
+    async def session_file(self, session_id: str, path: str) -> bytes:
+        """One file of an open session's workspace, as it is now."""
+        route = _path("sessions", session_id, "files", *path.split("/"))
+        return (await self._http.send("GET", route, headers={"accept": "*/*"})).content
 
     async def take_snapshot(self, session_id: str) -> models.SnapshotInfo:
         return await self._http.post(models.SnapshotInfo, f"{_path('sessions', session_id)}/snapshot")

@@ -93,7 +93,7 @@ class _Http:
             return response
         raise refusal_of(response)
 
-    def get(self, model: type[Model], path: str, **query: Any) -> Model:
+    def get(self, model: type[Model], path: str, /, **query: Any) -> Model:
         return _parsed(model, self.send("GET", path, query=query))
 
     def post(self, model: type[Model], path: str, body: Any = None, **query: Any) -> Model:
@@ -557,6 +557,16 @@ class Client:
     def close_session(self, session_id: str) -> models.EndedResponse:
         """Closes a session with its sandbox and agent, and the run that uses it."""
         return self._http.delete(models.EndedResponse, _path("sessions", session_id))
+
+    def session_files(self, session_id: str, path: str | None = None) -> models.SessionFilesResponse:
+        """One folder of an open session's workspace, as it is now. Without `path`, the workspace itself."""
+        route = f"{_path('sessions', session_id)}/files"
+        return self._http.get(models.SessionFilesResponse, route, path=path)
+
+    def session_file(self, session_id: str, path: str) -> bytes:
+        """One file of an open session's workspace, as it is now."""
+        route = _path("sessions", session_id, "files", *path.split("/"))
+        return (self._http.send("GET", route, headers={"accept": "*/*"})).content
 
     def take_snapshot(self, session_id: str) -> models.SnapshotInfo:
         return self._http.post(models.SnapshotInfo, f"{_path('sessions', session_id)}/snapshot")

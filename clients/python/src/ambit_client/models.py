@@ -2521,6 +2521,26 @@ class SubscriptionStatus(BaseModel):
     harnesses: dict[str, SubscriptionStatusHarnesses]
 
 
+class SessionFilesResponseEntry(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    name: str
+    kind: Literal['folder', 'file', 'link', 'special']
+    size: Annotated[int, Field(ge=-9007199254740991, le=9007199254740991)]
+    modified_at: Annotated[AwareDatetime, Field(alias='modifiedAt')]
+    executable: bool
+
+
+class SessionFilesResponse(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    path: str
+    entries: list[SessionFilesResponseEntry]
+    complete: bool
+
+
 class SnapshotInfo(BaseModel):
     model_config = ConfigDict(
         populate_by_name=True,

@@ -1,16 +1,14 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, CircleX } from "lucide-react";
-import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useEffect, useRef } from "react";
 import { Button, Icon, Spinner } from "../../parts/basic.js";
+import { useFollowedEnd } from "../../parts/followed-end.js";
 import { Moment } from "../../parts/moment.js";
 import { visibleText } from "../../parts/words.js";
 import type { RunPlace } from "../../server/client.js";
 import type { ChosenEntry, Entry, RunSnapshot } from "../../server/run-log.js";
 import { EntryView } from "./entry.js";
 import { Outcome } from "./run-outcome.js";
-
-/** Pixels from the end within which a reader counts as being there. */
-const nearEnd = 80;
 
 /** What happened, in order: a reader at the end stays there while it goes on. */
 export function Activity({
@@ -31,7 +29,6 @@ export function Activity({
   const { entries, isLive, stages, preparation } = snapshot;
   const beganAt = stages[0]?.beganAt;
   const scroller = useRef<HTMLDivElement>(null);
-  const [isAtEnd, setIsAtEnd] = useState(follows);
   const count = entries.length + 1;
   const rows = useVirtualizer({
     count,
@@ -42,10 +39,7 @@ export function Activity({
     useAnimationFrameWithResizeObserver: true,
   });
   const total = rows.getTotalSize();
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (follows && isAtEnd && element !== null && total > 0) element.scrollTop = element.scrollHeight;
-  }, [total, follows, isAtEnd]);
+  const [isAtEnd, setIsAtEnd] = useFollowedEnd(scroller, total, follows);
   const indexOfChosen = chosen === undefined ? -1 : entries.findIndex(({ key }) => key === chosen.key);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a wish is fulfilled once, however many entries follow
   useEffect(() => {
@@ -56,13 +50,6 @@ export function Activity({
   const firstError = entries.find(
     (entry) => entry.kind === "error" || (entry.kind === "call" && entry.result?.isError === true),
   );
-  useEffect(() => {
-    const element = scroller.current;
-    if (element === null) return;
-    const look = () => setIsAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < nearEnd);
-    element.addEventListener("scroll", look, { passive: true });
-    return () => element.removeEventListener("scroll", look);
-  }, []);
   // What is read of an ended run makes it longer, without a scroll.
   const isShort = total < (scroller.current?.clientHeight ?? 0);
   const hasMore = !isAtEnd && !isShort;

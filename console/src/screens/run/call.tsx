@@ -104,7 +104,7 @@ function CallDetail({ call }: { readonly call: Call }) {
         </div>
       )}
       {changes !== undefined && changes.length > 0 && <Changes changes={changes} />}
-      {result === undefined && printed !== "" && <Plain text={printed} label="Output so far" />}
+      {result === undefined && printed !== "" && <Plain text={printed} label="Output so far" isPrinted />}
       {result !== undefined && (
         <div>
           <p className={`mb-1 text-xs ${result.isError ? "text-bad" : "text-muted"}`}>
@@ -113,7 +113,7 @@ function CallDetail({ call }: { readonly call: Call }) {
           {said === undefined ? (
             <Json value={output ?? data ?? null} label="Result" />
           ) : (
-            <Plain text={said === "" ? "(nothing)" : said} label="Result" />
+            <Plain text={said === "" ? "(nothing)" : said} label="Result" isPrinted />
           )}
         </div>
       )}

@@ -5,29 +5,23 @@ import { Button, Empty, ErrorNote, Icon, Spinner } from "../../parts/basic.js";
 import { Changes, type DiffLook, Patch } from "../../parts/diff.js";
 import { bytesText, visibleText } from "../../parts/words.js";
 import { clientOf, type Receipt, type RunPlace } from "../../server/client.js";
+import { download } from "../../server/download.js";
 import { patch as patchOf } from "../../server/queries.js";
 import type { RunSnapshot } from "../../server/run-log.js";
-
-/** Saves what the server answers under a name: as bytes, which no browser shows as a page. */
-async function download(answer: Promise<Response | string>, name: string): Promise<void> {
-  const content = await answer;
-  const bytes = typeof content === "string" ? content : await content.arrayBuffer();
-  const url = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
-}
+import type { SessionPlace } from "../../server/workspace.js";
+import { WorkspaceTree } from "./workspace-tree.js";
 
 const nameOf = (path: string) => path.split("/").at(-1) ?? "file";
 
 export function Files({
   place,
+  session,
   snapshot,
   receipt,
 }: {
   readonly place: RunPlace;
+  /** Undefined: its workspace ends with the run. */
+  readonly session: SessionPlace | undefined;
   readonly snapshot: RunSnapshot;
   readonly receipt: Receipt | undefined;
 }) {
@@ -56,6 +50,7 @@ export function Files({
         )
       )}
       {outputs !== undefined && <OutputsPart place={place} outputs={outputs} />}
+      {session !== undefined && <WorkspaceTree session={session} isLive={snapshot.isLive} />}
     </div>
   );
 }

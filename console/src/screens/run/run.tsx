@@ -15,6 +15,7 @@ import { Activity } from "./activity.js";
 import { Boundary } from "./boundary.js";
 import { Facts } from "./facts.js";
 import { Files } from "./files.js";
+import { Output } from "./output.js";
 import { readRunSearch, type Tab, tabs } from "./search.js";
 import { useRunLog } from "./use-run-log.js";
 
@@ -43,7 +44,9 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
     ({ runId, projectId }) => runId === place.runId && projectId === info?.projectId,
   ).length;
   useEffect(() => {
-    if (!isLive) void cache.invalidateQueries({ queryKey: openQuestions.queryKey });
+    if (isLive) return;
+    void cache.invalidateQueries({ queryKey: openQuestions.queryKey });
+    void cache.invalidateQueries({ queryKey: ["workspace"] });
   }, [isLive, cache]);
   if (missing !== null && info === undefined && snapshot.events === 0) return <ErrorNote error={missing} />;
   if (info === undefined) return <Spinner label="Reading the run" />;
@@ -51,6 +54,8 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
   const wasLive = wasLiveAtFirst.current;
   const outcome = outcomeOf(isLive ? info.state : "ended", result ?? info.result, openCount);
   const receipt = result?.receipt ?? info.result?.receipt;
+  const { sessionId, projectId } = info;
+  const session = sessionId === undefined ? undefined : { sessionId, projectId };
   return (
     <>
       <header className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 pt-4 pb-3 md:px-8 md:pt-6">
@@ -89,7 +94,8 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
         {tab === "activity" && (
           <Activity place={place} snapshot={snapshot} follows={wasLive} chosen={chosen} onChoose={choose} />
         )}
-        {tab === "files" && <Files place={place} snapshot={snapshot} receipt={receipt} />}
+        {tab === "output" && <Output snapshot={snapshot} follows={wasLive} />}
+        {tab === "files" && <Files place={place} session={session} snapshot={snapshot} receipt={receipt} />}
         {tab === "boundary" && <Boundary snapshot={snapshot} receipt={receipt} />}
         {tab === "activity" && <Facts info={info} snapshot={snapshot} receipt={receipt} onChoose={choose} />}
       </div>
@@ -104,6 +110,7 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
 
 const tabWords: Readonly<Record<Tab, string>> = {
   activity: "Activity",
+  output: "Output",
   files: "Files",
   boundary: "Boundary",
 };

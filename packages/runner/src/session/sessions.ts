@@ -37,6 +37,14 @@ interface Kept {
   readonly expiry: NodeJS.Timeout;
 }
 
+/** One use of a session, which excludes every other. */
+interface Use {
+  /** Resolves when the session is free again. */
+  readonly end: PromiseWithResolvers<void>;
+  /** Undefined until it is open. */
+  session?: Session;
+}
+
 /** A session while one run has it. */
 export interface Loan {
   readonly session: Session;
@@ -82,8 +90,8 @@ interface Opening {
 @injectable()
 export class Sessions {
   readonly #kept = new Map<string, Kept>();
-  /** Those that a run has, or that are being copied. Each resolves when it is free again. */
-  readonly #inUse = new Map<string, PromiseWithResolvers<void>>();
+  /** Those that a run has, or that are being copied. */
+  readonly #inUse = new Map<string, Use>();
   readonly #open = new Set<Session>();
   /** Those that are being closed, or packed for the next runner. */
   readonly #ending = new Map<string, number>();
@@ -119,13 +127,14 @@ export class Sessions {
       return this.#lend(await this.#openNew(plan, secrets, borrower), borrower, undefined);
     for (let inUse = this.#inUse.get(key); inUse !== undefined; inUse = this.#inUse.get(key)) {
       if (!waitsForSession(request)) throw new SessionInUse(request.sessionId ?? "");
-      const { promise } = inUse;
+      const { promise } = inUse.end;
       await borrower.untimed(() => unlessAborted(borrower.signal, () => promise));
     }
     requireRoomFor(key, [...this.#kept.keys()], this.limits);
-    this.#occupy(key);
+    const use = this.#occupy(key);
     try {
       const session = await this.#next(key, plan, borrower);
+      use.session = session;
       session.hadVisibleCredentials ||= visibleCredentials(request, plan).length > 0;
       return this.#lend(session, borrower, key);
     } catch (error) {
@@ -134,14 +143,16 @@ export class Sessions {
     }
   }
 
-  #occupy(key: string): void {
-    this.#inUse.set(key, Promise.withResolvers());
+  #occupy(key: string, session?: Session): Use {
+    const use: Use = { end: Promise.withResolvers(), ...(session === undefined ? {} : { session }) };
+    this.#inUse.set(key, use);
+    return use;
   }
 
   #free(key: string): void {
     const inUse = this.#inUse.get(key);
     this.#inUse.delete(key);
-    inUse?.resolve();
+    inUse?.end.resolve();
   }
 
   async #next(key: string, plan: AcceptedPlan, borrower: BorrowingRun): Promise<Session> {
@@ -305,7 +316,7 @@ export class Sessions {
       kept !== undefined && kept.fence === (this.keeper?.holding(nameOf(key))?.fence ?? kept.fence);
     if (!isOurs || kept.failure !== undefined) return undefined;
     this.#take(key);
-    this.#occupy(key);
+    this.#occupy(key, kept);
     try {
       return await act(kept);
     } finally {
@@ -314,6 +325,20 @@ export class Sessions {
       if (failure === undefined) await this.#keepOrEnd(key, kept);
       else await this.#end(kept, key, lostBecause.failed(failure));
     }
+  }
+
+  /**
+   * The session of that name, where it is open here: kept, or with the run that has it. What is done with it is done beside that
+   * run, and ends with the sandbox.
+   * @throws RequestInvalid
+   */
+  opened(sessionId: string, project: string | undefined): Session | undefined {
+    const key = keyOf(sessionId, project);
+    if (key === undefined) throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
+    const session = this.#inUse.get(key)?.session ?? this.#kept.get(key)?.session;
+    const isOurs =
+      session !== undefined && session.fence === (this.keeper?.holding(nameOf(key))?.fence ?? session.fence);
+    return isOurs && session.failure === undefined && !session.isClosed ? session : undefined;
   }
 
   /** From now on, a session that another runner can continue is left to it. */

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { fstatSync, readSync } from "node:fs";
 import { writeAll } from "./stdout.js";
-import type { WishAnswer } from "./wish.js";
+import type { LookAnswer, WishAnswer } from "./wish.js";
 
 /** Bytes of a content that are sent at a time. */
 export const chunkBytes = 65_536;
 
-export function answer(line: WishAnswer): undefined {
+export function answer(line: WishAnswer | LookAnswer): undefined {
   writeAll(Buffer.from(`${JSON.stringify(line)}\n`));
 }
 

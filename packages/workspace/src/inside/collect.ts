@@ -1,10 +1,21 @@
 import { closeSync, lstatSync, readlinkSync, type Stats } from "node:fs";
 import { answer, digestOf, sendContent } from "./answers.js";
-import { closeFolder, type Folder, inFolder, isSame, namesIn, openFile, openFolder } from "./folder.js";
+import {
+  closeFolder,
+  type Folder,
+  inFolder,
+  isSame,
+  namesIn,
+  openBelow,
+  openFile,
+  openFolder,
+  textOf,
+} from "./folder.js";
 import { isGitFolder } from "./git-folder.js";
 import { type Globs, globsOf } from "./globs.js";
 import { type IgnoreRules, isIgnored, rulesIn } from "./ignored.js";
-import { stateOf, type Wish, type WishAnswer } from "./wish.js";
+import { look } from "./look.js";
+import { type LookWish, stateOf, type Wish, type WishAnswer } from "./wish.js";
 
 /** Folders within each other; each holds a descriptor while it is looked at. */
 const maxDepth = 100;
@@ -96,7 +107,7 @@ export class Collection {
     }
     const isFolder = found.isDirectory();
     const ignored = isIgnoredHere || isIgnored(isFolder ? `${path}/` : path, rules);
-    if (!Buffer.from(text, "utf8").equals(name) || hasForbidden(text)) {
+    if (textOf(name) === undefined) {
       if (!ignored) this.#omit(path, "name", "name");
       return;
     }
@@ -146,13 +157,9 @@ export class Collection {
       }
       const names = path.split("/").map((name) => Buffer.from(name));
       const last = names.pop();
-      let folder = openFolder(Buffer.from(this.#wish.workspace));
+      let folder: Folder | undefined;
       try {
-        for (const name of names) {
-          const parent = folder;
-          folder = openFolder(inFolder(parent, name));
-          closeFolder(parent);
-        }
+        folder = openBelow(openFolder(Buffer.from(this.#wish.workspace)), names);
         if (last !== undefined) {
           const found = lstatSync(inFolder(folder, last));
           if (found.nlink === links) this.#read(folder, last, path, found, isIncluded, isChange);
@@ -161,7 +168,7 @@ export class Collection {
       } catch {
         this.#omit(path, "unreadable", "unreadable");
       } finally {
-        closeFolder(folder);
+        if (folder !== undefined) closeFolder(folder);
       }
     }
   }
@@ -227,10 +234,6 @@ export class Collection {
   }
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-const forbidden = /[\u0000-\u001f\u007f\\]/;
-const hasForbidden = (name: string) => forbidden.test(name);
-
 function targetOf(folder: Folder, name: Buffer): string {
   try {
     return readlinkSync(inFolder(folder, name), "latin1");
@@ -241,6 +244,7 @@ function targetOf(folder: Folder, name: Buffer): string {
 
 /** Called by what loads this program: see `programs.ts`. @param input the wish, as JSON. */
 export function main(input: string): void {
-  const wish: Wish = JSON.parse(input);
-  new Collection(wish).run();
+  const wish: Wish | LookWish = JSON.parse(input);
+  if ("look" in wish) look(wish);
+  else new Collection(wish).run();
 }

@@ -25,8 +25,35 @@ export function openFile(folder: Folder, name: Buffer): number {
   return openSync(inFolder(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 }
 
-/** Its names, sorted. @param spend called for each. */
-export function namesIn(folder: Folder, spend: () => void): readonly Buffer[] {
+/** A folder below an open one, which this closes. @throws an error with a code for a link on the way, or what is no folder */
+export function openBelow(root: Folder, names: readonly Buffer[]): Folder {
+  let folder = root;
+  for (const name of names) {
+    const parent = folder;
+    try {
+      folder = openFolder(inFolder(parent, name));
+    } finally {
+      closeFolder(parent);
+    }
+  }
+  return folder;
+}
+
+/** A name as text. Undefined where it isn't UTF-8, or has a control character or a backslash. */
+export function textOf(name: Buffer): string | undefined {
+  const text = name.toString("utf8");
+  return Buffer.from(text, "utf8").equals(name) && !forbidden.test(text) ? text : undefined;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const forbidden = /[\u0000-\u001f\u007f\\]/;
+
+/** Its names, sorted. @param spend called for each. @param maxNames the first that the system names. Default: all. */
+export function namesIn(
+  folder: Folder,
+  spend: () => void,
+  maxNames = Number.POSITIVE_INFINITY,
+): readonly Buffer[] {
   const names: Buffer[] = [];
   const dir: Dir = opendirSync(inFolder(folder, Buffer.from(".")).toString(), {
     // Names are bytes: this encoding has one character for each.
@@ -34,7 +61,7 @@ export function namesIn(folder: Folder, spend: () => void): readonly Buffer[] {
     bufferSize: 256,
   });
   try {
-    for (let entry = dir.readSync(); entry !== null; entry = dir.readSync()) {
+    for (let entry = dir.readSync(); entry !== null && names.length < maxNames; entry = dir.readSync()) {
       spend();
       names.push(Buffer.from(entry.name, "latin1"));
     }

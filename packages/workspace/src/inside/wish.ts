@@ -43,3 +43,47 @@ export type WishAnswer =
 export function stateOf(digest: string, executable: boolean): string {
   return executable ? `x:${digest}` : digest;
 }
+
+/** What the runner asks to see of a workspace: one folder, or one file. Travels as JSON. */
+export interface LookWish {
+  readonly look: "folder" | "file";
+  /** Absolute, as seen inside. */
+  readonly workspace: string;
+  /** Of a folder or file in it: `src/app.ts`. Empty: the workspace itself. */
+  readonly path: string;
+  /** Names of a folder that are listed. */
+  readonly maxEntries: number;
+  /** Of a file. */
+  readonly maxBytes: number;
+}
+
+export type EntryKind = "folder" | "file" | "link" | "special";
+
+/** What the program inside answers; a file's content and its end follow as in `WishAnswer`. None of it can be trusted. */
+export type LookAnswer =
+  | ({ readonly type: "entry"; readonly name: string } & EntryFacts)
+  /** Ends a folder. Not `whole`: it has more names, or some that aren't text. */
+  | { readonly type: "listed"; readonly whole: boolean }
+  | ({ readonly type: "content" } & Omit<EntryFacts, "kind">)
+  | { readonly type: "refused"; readonly reason: LookRefusal };
+
+export interface EntryFacts {
+  readonly kind: EntryKind;
+  readonly size: number;
+  /** Milliseconds since 1970: 0 to `latestMs`. */
+  readonly modifiedAt: number;
+  readonly executable: boolean;
+}
+
+/** The end of the year 9999, the last that dates of four digits have. */
+export const latestMs = 253_402_300_799_999;
+
+export type LookRefusal =
+  | "missing"
+  | "link"
+  | "hard_link"
+  | "special"
+  | "folder"
+  | "not_folder"
+  | "unreadable"
+  | "too_large";

@@ -1,19 +1,26 @@
-import { messageOf, OutputsFailed } from "@ambit/core";
+import { OutputsFailed } from "@ambit/core";
 import { type OmissionReason, workspaceFileSchema } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
-import { ByteReader } from "../byte-reader.js";
+import type { ByteReader } from "../byte-reader.js";
 import { isGitFolder } from "../inside/git-folder.js";
 import type { Wish } from "../inside/wish.js";
-import { commandOf, endOf, feed, stdinOf } from "../programs.js";
+import { askCollector } from "../programs.js";
 import type { Spool, Spooled } from "../spool.js";
 
 /** Bytes of one line. */
 export const maxLineBytes = 65_536;
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
-const printableSchema = workspaceFileSchema.regex(/^[^\u0000-\u001f\u007f]*$/);
-const pathSchema = printableSchema.refine((path) => !path.split("/").some(isGitFolder));
+const printableSchema = workspaceFileSchema.regex(
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+  /^[^\u0000-\u001f\u007f]*$/,
+  "must not contain control characters",
+);
+
+/** Of a file that may leave. */
+export const pathSchema = printableSchema.refine((path) => !path.split("/").some(isGitFolder), {
+  error: "must not lead to what git keeps, which isn't part of a workspace's files",
+});
 
 /** As the program inside sends them; checked, since the sandbox's processes may have changed them. */
 export const answerSchema = z.discriminatedUnion("type", [
@@ -64,41 +71,9 @@ const maxOmitted = 10_000;
 /** Characters of all paths: a sandbox that lies could send any. */
 const maxPathCharacters = 64 * 1024 * 1024;
 
-/** Characters of what a failed process printed, for the log. */
-const maxPrinted = 2_000;
-
-/**
- * Runs the program inside that reads the workspace, and spools what it sends. The process has the sandbox's rights and no
- * more, so nothing leaves that the agent couldn't have read itself.
- *
- * @throws OutputsFailed; the signal's reason
- */
-export async function collect(
-  sandbox: Sandbox,
-  wish: Wish,
-  spool: Spool,
-  signal: AbortSignal,
-): Promise<Collected> {
-  const child = await sandbox.spawn(commandOf(sandbox, signal));
-  const printed = endOf(child.stderr, maxPrinted);
-  const fed = feed(child, await stdinOf("#collector", wish));
-  try {
-    const collected = await new Reading(new ByteReader(child.stdout), wish, spool).run();
-    await child.exit;
-    return collected;
-  } catch (error) {
-    await child.kill();
-    signal.throwIfAborted();
-    if (error instanceof OutputsFailed) throw error;
-    const { code } = await child.exit;
-    const cause = new Error(`${messageOf(error)}; exit code ${code}: ${await printed}`, { cause: error });
-    throw new OutputsFailed(
-      "The workspace couldn't be read: the program that reads it needs node in the sandbox, and ended early.",
-      { cause },
-    );
-  } finally {
-    await fed;
-  }
+/** Takes out of the workspace what the wish names, and spools it. @throws OutputsFailed; the signal's reason */
+export function collect(sandbox: Sandbox, wish: Wish, spool: Spool, signal: AbortSignal): Promise<Collected> {
+  return askCollector(sandbox, wish, (answers) => new Reading(answers, wish, spool).run(), signal);
 }
 
 /** The sandbox's answers, within what was asked for. */
@@ -154,21 +129,11 @@ class Reading {
     this.#count(path);
     if (this.#files.has(path)) throw new Error("a file that came twice");
     if (this.#files.size >= this.wish.maxFiles) throw new Error("more files than were asked for");
-    const content = await this.spool.add(this.#content());
+    const content = await this.spool.add(this.reader.chunks(this.wish.maxBytes - this.#bytes));
+    this.#bytes += content.size;
     const end = answerSchema.parse(JSON.parse(await this.reader.line(maxLineBytes)));
     if (end.type !== "end") throw new Error("a file without an end");
     if (end.whole) this.#files.set(path, { path, executable, included, ...content });
     else this.#omit({ path, reason: "changed", state: "changed" });
-  }
-
-  async *#content(): AsyncGenerator<Buffer, void, undefined> {
-    for (;;) {
-      const size = Number(await this.reader.line(16));
-      if (!Number.isSafeInteger(size) || size < 0) throw new Error("a chunk without a size");
-      if (size === 0) return;
-      this.#bytes += size;
-      if (this.#bytes > this.wish.maxBytes) throw new Error("more bytes than were asked for");
-      yield* this.reader.bytes(size);
-    }
   }
 }

@@ -1,5 +1,3 @@
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { idOfRun, NotFound } from "@ambit/core";
 import type { StoredRun } from "@ambit/durable/store";
@@ -8,20 +6,13 @@ import type { KeptOutputs } from "@ambit/workspace";
 import type { Blob } from "@ambit/workspace/blobs";
 import { callerOf, principalOf } from "../../tenants/caller.js";
 import { issuerIn } from "../caller/issuer.js";
-import { endsWithHeaders, sendLargeJson } from "../response/send.js";
+import { sendLargeJson } from "../response/send.js";
 import { readerOf } from "../response/unread.js";
+import { sendUntrusted } from "../response/untrusted.js";
 import type { OutputFilesResponse } from "../route-schemas.js";
 import { visibleRun } from "./find-run.js";
 import { urlTtl } from "./parameters.js";
 import type { StoredRoute } from "./stored-route.js";
-
-/** A browser must neither show nor guess what a run's agent wrote. */
-const untrusted = {
-  "cache-control": "no-store",
-  "content-disposition": "attachment",
-  "content-security-policy": "sandbox",
-  "x-content-type-options": "nosniff",
-};
 
 /** Answers a request. */
 type Answer = () => Promise<void>;
@@ -143,19 +134,10 @@ function sending(route: StoredRoute, { content, size }: Blob, mediaType: string)
   return () => send(route, content, { "content-type": mediaType, "content-length": size });
 }
 
-/** As fast as its reader takes it. */
-async function send(
-  { exchange: { outgoing }, context }: StoredRoute,
+function send(
+  { exchange, context: { log } }: StoredRoute,
   content: AsyncIterable<Uint8Array>,
   headers: Readonly<Record<string, string | number>>,
 ): Promise<void> {
-  if (outgoing.destroyed) return;
-  outgoing.writeHead(200, { ...untrusted, ...headers });
-  if (endsWithHeaders(outgoing)) return;
-  try {
-    await pipeline(Readable.from(content), outgoing);
-  } catch (error) {
-    // The connection has ended, which is all that a reader can learn after the header.
-    context.log.debug({ error }, "a run's files were not sent to their end");
-  }
+  return sendUntrusted(exchange, content, headers, log);
 }

@@ -16,7 +16,7 @@ interface Reader extends Pick<StoredRun, "id" | "project"> {
 }
 
 /**
- * Who reads the logs and files of stored runs, and snapshots. Each reader may hold a page of a log for as long as it doesn't read.
+ * Who reads the logs and files of stored runs, snapshots, and open workspaces. Each reader may hold a page of a log for as long as it doesn't read.
  * The oldest one that follows a log makes room for a new one: of a reader that is gone without a word, nothing else tells.
  */
 export class Readers {
@@ -44,7 +44,9 @@ export class Readers {
     const ofRun = this.#ofRuns.get(id) ?? new Set();
     const ofProject = this.#ofProjects.get(project) ?? new Set();
     if (!this.#hasRoom(ofRun, perRun))
-      throw new AtCapacity(`The run or snapshot has ${perRun} readers already (server.maxReadersPerRun).`);
+      throw new AtCapacity(
+        `The run, snapshot or workspace has ${perRun} readers already (server.maxReadersPerRun).`,
+      );
     if (!this.#hasRoom(ofProject, perProject))
       throw new AtCapacity(`The project has ${perProject} readers already (server.maxReadersPerProject).`);
     const reader = { id, project, end, sinceMs: this.nowMs() };

@@ -1,22 +1,16 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { NotFound, RequestInvalid, SessionElsewhere, SnapshotFailed } from "@ambit/core";
+import { RequestInvalid, SnapshotFailed } from "@ambit/core";
 import type { SnapshotInfo } from "@ambit/core/contract";
 import { json } from "../response/json-response.js";
 import { leftSignal } from "../response/left-signal.js";
 import { endsWithHeaders } from "../response/send.js";
 import type { RouteCall } from "../route/route.js";
 import type { EndedResponse, SnapshotsResponse } from "../route-schemas.js";
-import { projectFilter } from "../runs/parameters.js";
-import { callersProjects } from "../runs/projects.js";
+import { projectIn, refuseAbsent } from "../runs/callers-session.js";
 import type { Exchange, ServerContext } from "../server-context.js";
 
 type Call = RouteCall<ServerContext, Exchange>;
-
-/** The project of the caller; for the operator, the one that the query names. */
-function projectIn({ query, exchange }: Call): string | undefined {
-  return projectFilter(query, callersProjects(exchange.incoming)).project ?? undefined;
-}
 
 /** `POST /sessions/:sessionId/snapshot` */
 export async function handleTakeSnapshot(call: Call): Promise<Response> {
@@ -24,14 +18,7 @@ export async function handleTakeSnapshot(call: Call): Promise<Response> {
   const session = call.path("sessionId");
   const project = projectIn(call);
   const info = await context.runner.snapshot({ session, project }, leftSignal(exchange.outgoing));
-  if (info === undefined) {
-    const { runs } = await context.served();
-    const elsewhere = await runs.asking(() => runs.sessions.addressOf(session, project));
-    if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
-    throw new NotFound(
-      `There is no session ${JSON.stringify(session)} here: it has ended already, or never began; the operator names its project by ?projectId=.`,
-    );
-  }
+  if (info === undefined) return await refuseAbsent(context, session, project);
   return json(201, info satisfies SnapshotInfo);
 }
 
