@@ -41,14 +41,14 @@ export function chooseGateway(
       ? undefined
       : callPure(harness, "model", pluginReturns.modelUse, () => harness.model?.(request));
   if (use === undefined) return { chosen: undefined, why: undefined };
-  const found: Issue[] = [];
+  const refusals: Issue[] = [];
   for (const probed of gateways) {
     const { actor } = probed;
     const issues = callPure(actor, "issues", pluginReturns.issues, () => actor.issues(use));
     if (issues.length === 0) return { chosen: { probed, use }, why: undefined };
-    found.push(...issues);
+    refusals.push(...issues);
   }
-  const why = found.length === 0 ? "no model gateway is loaded" : found.map(issueLine).join("; ");
+  const why = refusals.length === 0 ? "no model gateway is loaded" : refusals.map(issueLine).join("; ");
   return { chosen: undefined, why };
 }
 
@@ -157,13 +157,13 @@ function assign<A extends { readonly name: string }, Use>(
   const issues: Issue[] = [];
   for (const [index, use] of entries.entries()) {
     const part = planned.find(({ probed }) => handles(probed.actor, use));
-    const found =
+    const entryIssues =
       part === undefined
         ? [unhandled(use)]
         : callPure(part.probed.actor, "issues", pluginReturns.issues, () => issuesOf(part.probed.actor, use));
     // `gaps` and the run only get entries without an issue.
-    if (found.length === 0) part?.uses.push(use);
-    for (const { path: within, message } of found) {
+    if (entryIssues.length === 0) part?.uses.push(use);
+    for (const { path: within, message } of entryIssues) {
       issues.push({ path: `${path}[${index}]${within === "" ? "" : `.${within}`}`, message });
     }
   }
@@ -200,18 +200,18 @@ export function chooseSandbox(
 } {
   const none = { chosen: undefined, own: new Map() };
   const { sandbox: named, environment } = bounded.request;
-  const asked = named === undefined ? sandboxes : sandboxes.filter(({ actor }) => actor.name === named);
+  const eligible = named === undefined ? sandboxes : sandboxes.filter(({ actor }) => actor.name === named);
   const image = environment?.image;
   const opening =
-    workspaceFolder === undefined ? asked : asked.filter(({ actor }) => actor.opensFolders === true);
+    workspaceFolder === undefined ? eligible : eligible.filter(({ actor }) => actor.opensFolders === true);
   const candidates =
     image === undefined ? opening : opening.filter(({ actor }) => isSameImage(image, actor.image));
   if (candidates.length === 0) {
     const issue =
-      asked.length === 0
+      eligible.length === 0
         ? unknownSandbox(named, sandboxes)
         : opening.length === 0
-          ? notInPlace(asked, sandboxes)
+          ? notInPlace(eligible, sandboxes)
           : unknownImage(image, opening);
     return { ...none, issues: [issue], gaps: [], rootfs: "host" };
   }
@@ -242,19 +242,19 @@ function unknownSandbox(named: string | undefined, sandboxes: readonly Probed<Sa
 }
 
 function notInPlace(
-  asked: readonly Probed<SandboxBackend>[],
+  eligible: readonly Probed<SandboxBackend>[],
   sandboxes: readonly Probed<SandboxBackend>[],
 ): Issue {
   const able = sandboxes.filter(({ actor }) => actor.opensFolders === true);
   const others =
     able.length === 0 ? "load sandbox-local" : `use ${list(able.map(({ actor }) => actor.name))}`;
-  const message = `${list(asked.map(({ actor }) => actor.name))} can't have a folder of this host as its workspace: ${others}, or run on a copy of the folder`;
+  const message = `${list(eligible.map(({ actor }) => actor.name))} can't have a folder of this host as its workspace: ${others}, or run on a copy of the folder`;
   return { path: "sandbox", message };
 }
 
-function unknownImage(image: string | undefined, asked: readonly Probed<SandboxBackend>[]): Issue {
-  const known = list(asked.map(({ actor }) => `${actor.image ?? "no image"} (${actor.name})`));
-  const message = `no sandbox that the request may use has the image '${image}'; expected one of ${known}, or add a backend with it to the configuration`;
+function unknownImage(image: string | undefined, eligible: readonly Probed<SandboxBackend>[]): Issue {
+  const images = list(eligible.map(({ actor }) => `${actor.image ?? "no image"} (${actor.name})`));
+  const message = `no sandbox that the request may use has the image '${image}'; expected one of ${images}, or add a backend with it to the configuration`;
   return { path: "environment.image", message };
 }
 

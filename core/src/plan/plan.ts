@@ -146,7 +146,7 @@ export function planRun(
     // Not repeated if the actor states it itself. A gap that best_effort accepts doesn't count here.
     ...secretsInside(bounded, carriers).filter((gap) => !refused.some((one) => isSame(one, gap))),
   ];
-  const found = [
+  const allIssues = [
     issues,
     harness.issues,
     agent.issues,
@@ -160,8 +160,13 @@ export function planRun(
     toolSources.issues,
   ].flat();
 
-  if (gaps.length > 0 || found.length > 0 || harness.chosen === undefined || sandbox.chosen === undefined) {
-    return { accepted: false, gaps, issues: found };
+  if (
+    gaps.length > 0 ||
+    allIssues.length > 0 ||
+    harness.chosen === undefined ||
+    sandbox.chosen === undefined
+  ) {
+    return { accepted: false, gaps, issues: allIssues };
   }
   return {
     accepted: true,

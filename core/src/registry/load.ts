@@ -45,7 +45,7 @@ export async function loadPlugins(
 ): Promise<Loaded> {
   const failures: LoadFailure[] = [];
   const offered = new OfferCollector();
-  const found = await Promise.all(entries.map((entry) => findPlugin(entry, importPlugin)));
+  const results = await Promise.all(entries.map((entry) => findPlugin(entry, importPlugin)));
   const plugins: LoadedPlugin[] = [];
   /** What was loaded under each plugin's name. */
   const byName = new Map<
@@ -53,7 +53,7 @@ export async function loadPlugins(
     { readonly plugin: Plugin; readonly package: string | undefined; readonly configs: unknown[] }
   >();
   const secrets: MarkedValue[] = [];
-  for (const result of found) {
+  for (const result of results) {
     if ("failure" in result) {
       failures.push(result.failure);
       continue;

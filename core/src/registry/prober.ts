@@ -162,16 +162,16 @@ async function lastWords(
 ): Promise<ReadonlyMap<Capability, Finding>> {
   const silence = new AbortController();
   const silent = sleep(lastWordsMs, [], { signal: silence.signal }).catch(() => []);
-  const found: readonly Finding[] = await Promise.race([probing.catch(() => []), silent]);
+  const findings: readonly Finding[] = await Promise.race([probing.catch(() => []), silent]);
   silence.abort();
-  const known = new Map<Capability, Finding>();
-  for (const finding of found) {
+  const byCapability = new Map<Capability, Finding>();
+  for (const finding of findings) {
     if (finding.proven || finding.reason.includes(late)) continue;
     const { capability, reason, fix } = finding;
     const more = { reason: `${reason} (its probe ${late})`, fix: `${fix}, or raise probes.timeoutMs` };
-    known.set(capability, { capability, proven: false, ...more });
+    byCapability.set(capability, { capability, proven: false, ...more });
   }
-  return known;
+  return byCapability;
 }
 
 function lateFinding(capability: Capability, late: string): Finding {

@@ -71,8 +71,8 @@ export function answering(store: Store, timeoutMs: number, log: Log): Store {
     get(target, name) {
       const method: unknown = Reflect.get(target, name);
       if (typeof method !== "function") return method;
-      return (...given: readonly unknown[]) =>
-        askStore(timeoutMs, log, async () => Reflect.apply(method, target, given));
+      return (...parameters: readonly unknown[]) =>
+        askStore(timeoutMs, log, async () => Reflect.apply(method, target, parameters));
     },
   });
 }

@@ -116,8 +116,8 @@ export class RecordedRuns {
     },
   ): Promise<RecordedRuns> {
     const { maxAgeMs, maxMiB, runMiB, queuedRuns } = options.settings;
-    const kept = { maxAgeMs, maxMiB, runMiB, queuedRuns, interactionMs: maxAgeMs };
-    const settings = storeSettingsSchema.parse(kept);
+    const limits = { maxAgeMs, maxMiB, runMiB, queuedRuns, interactionMs: maxAgeMs };
+    const settings = storeSettingsSchema.parse(limits);
     return RecordedRuns.#open({ ...options, settings, isShared: false });
   }
 

@@ -79,15 +79,15 @@ export class StoredAnswers {
 
   async find({ id }: Question) {
     const { interactionMs } = this.options.settings;
-    const [found] = await this.#interactions({ id, limit: 1, without: ["payload"] });
-    if (found === undefined || found.state !== "answered") return found && entryOf(found);
+    const [question] = await this.#interactions({ id, limit: 1, without: ["payload"] });
+    if (question === undefined || question.state !== "answered") return question && entryOf(question);
     const [recent] = await this.#interactions({
       id,
       maxAgeMs: interactionMs,
       limit: 1,
       without: ["payload"],
     });
-    return entryOf(recent ?? { ...found, state: "expired" });
+    return entryOf(recent ?? { ...question, state: "expired" });
   }
 
   async waiting(conversation: { readonly project: string | undefined; readonly session: string }) {
@@ -95,11 +95,11 @@ export class StoredAnswers {
     const { interactionMs: maxAgeMs } = this.options.settings;
     const of = { project, session, maxAgeMs, limit: maxQuestions };
     const without = ["payload", "answer"] as const;
-    const found = await this.#interactions({ ...of, holds: true, without });
+    const questions = await this.#interactions({ ...of, holds: true, without });
     const unknown = await this.#interactions({ ...of, state: "unknown", without });
-    const newest = found.find(({ state }) => state !== "open");
+    const newest = questions.find(({ state }) => state !== "open");
     return {
-      entries: found.map((one) => ({ ...entryOf(one), hasOutcome: one.state === "used" })).reverse(),
+      entries: questions.map((one) => ({ ...entryOf(one), hasOutcome: one.state === "used" })).reverse(),
       unknown: unknown.map(({ id }) => id),
       trace: newest === undefined ? undefined : await this.#traceOf(newest.runId),
     };
@@ -107,10 +107,10 @@ export class StoredAnswers {
 
   /** Undefined for one sealed with another key, too. */
   async read({ id }: Question) {
-    const [found] = await this.#interactions({ id, holds: true, limit: 1, without: ["payload"] });
-    const body = found?.answer === undefined ? undefined : this.unsealed(id, found.answer);
-    if (found === undefined || body === undefined) return undefined;
-    if (found.state === "answered") return { answer: answerOf(found.kind, body.value) };
+    const [question] = await this.#interactions({ id, holds: true, limit: 1, without: ["payload"] });
+    const body = question?.answer === undefined ? undefined : this.unsealed(id, question.answer);
+    if (question === undefined || body === undefined) return undefined;
+    if (question.state === "answered") return { answer: answerOf(question.kind, body.value) };
     const outcome = outcomeSchema.safeParse(body.value);
     return outcome.success ? { outcome: outcome.data } : undefined;
   }

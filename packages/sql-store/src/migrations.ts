@@ -148,11 +148,11 @@ export const schemaVersion = migrations.length;
  * @param found the version in the database; 0 for none.
  * @throws Error for a schema of a newer Ambit, which this one would damage.
  */
-export function migrationsFrom(found: number): readonly Statement[] {
-  if (found > schemaVersion) {
+export function migrationsFrom(version: number): readonly Statement[] {
+  if (version > schemaVersion) {
     throw new Error(
-      `the store has schema ${found}, and this version of Ambit supports ${schemaVersion}: install the version that made it, or name another database`,
+      `the store has schema ${version}, and this version of Ambit supports ${schemaVersion}: install the version that made it, or name another database`,
     );
   }
-  return migrations.slice(found).flat();
+  return migrations.slice(version).flat();
 }

@@ -45,8 +45,8 @@ export function prepared<Name extends string>(
   // The number that stands for a value is its place, from 1.
   const order = parameters.flatMap((place) => (typeof place === "number" ? (places[place - 1] ?? []) : []));
   return (values) => {
-    const given = order.map((one) => values[one]);
-    return name === undefined ? { text, values: given } : { name, text, values: given };
+    const ordered = order.map((one) => values[one]);
+    return name === undefined ? { text, values: ordered } : { name, text, values: ordered };
   };
 }
 

@@ -177,13 +177,13 @@ function postingOf(call: ToolCall, scope: ToolScope): Posting {
     ...(typeof runKind === "string" ? { "x-agenta-run-kind": runKind } : {}),
   };
   const context = callContextOf(request, idempotencyKey);
-  const given = argumentsOf(tool, call.arguments, context);
-  if (tool.call !== undefined) return { ...directPosting(tool.call, endpoint, given, context), headers };
+  const input = argumentsOf(tool, call.arguments, context);
+  if (tool.call !== undefined) return { ...directPosting(tool.call, endpoint, input, context), headers };
   if (tool.callRef === undefined) throw new CallInvalid("it has neither callRef nor call");
   return {
     url: endpoint,
     method: "POST",
     headers,
-    body: envelopeOf(call.id, tool.callRef, given, call.context),
+    body: envelopeOf(call.id, tool.callRef, input, call.context),
   };
 }

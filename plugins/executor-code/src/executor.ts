@@ -71,15 +71,15 @@ export class CodeExecutor implements ToolExecutor {
     const start = this.#startIn(scope);
     const stdin = stdinOf(call);
     try {
-      const given = await waiting?.give(runtime, stdin, scope.signal);
-      const child = given ?? (await start(runtime, scope.signal));
+      const prepared = await waiting?.give(runtime, stdin, scope.signal);
+      const child = prepared ?? (await start(runtime, scope.signal));
       let tooLarge = false;
       const reply = collectStart(child.stdout, maxResultBytes, () => {
         tooLarge = true;
         void child.kill();
       });
       const prints = collectEnd(child.stderr, maxPrintedCharacters);
-      if (given === undefined) await feed(child.stdin, stdin);
+      if (prepared === undefined) await feed(child.stdin, stdin);
       const ended = { exit: await child.exit, reply: await reply, prints: await prints };
       if (tooLarge)
         return failed(
@@ -106,8 +106,8 @@ export class CodeExecutor implements ToolExecutor {
 
   #waitingOf(scope: RunScope): WaitingInterpreters | undefined {
     if (!this.config.prewarm || !mayPrewarm(scope)) return undefined;
-    const known = this.#runs.get(scope.request);
-    if (known !== undefined) return known;
+    const earlier = this.#runs.get(scope.request);
+    if (earlier !== undefined) return earlier;
     const made = new WaitingInterpreters(scope.log);
     this.#runs.set(scope.request, made);
     scope.defer(() => {

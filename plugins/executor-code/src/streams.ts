@@ -6,14 +6,14 @@ export async function collectStart(
   limit: number,
   exceeded: () => void,
 ): Promise<string> {
-  const kept = new KeptPieces();
+  const beginning = new KeptPieces();
   let size = 0;
   for await (const chunk of stream) {
     if (size <= limit && size + chunk.length > limit) exceeded();
-    if (size <= limit) kept.push(chunk);
+    if (size <= limit) beginning.push(chunk);
     size += chunk.length;
   }
-  return size > limit ? "" : kept.take().toString("utf8");
+  return size > limit ? "" : beginning.take().toString("utf8");
 }
 
 /** Reads a stream to its end and keeps its last characters, however much there is. */

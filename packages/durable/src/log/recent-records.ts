@@ -10,7 +10,7 @@ interface Kept extends Records {
 
 /** The latest part of a log, in memory, and those who wait for more. */
 export class RecentRecords {
-  readonly #kept: Kept[] = [];
+  readonly #groups: Kept[] = [];
   #last = 0;
   /** Characters of the whole log, and of what is no longer kept. */
   #written = 0;
@@ -40,7 +40,7 @@ export class RecentRecords {
 
   /** The number of the first event that is kept. */
   get first(): number {
-    return this.#kept[0]?.first ?? this.#last + 1;
+    return this.#groups[0]?.first ?? this.#last + 1;
   }
 
   /** The end of the log, once it has its result. */
@@ -51,17 +51,17 @@ export class RecentRecords {
   add(records: Records): void {
     this.#written += records.text.length;
     this.#last = records.first + records.count - 1;
-    this.#kept.push({ ...records, end: this.#written });
+    this.#groups.push({ ...records, end: this.#written });
     this.#shrink();
     this.wake();
   }
 
   #shrink(): void {
     for (;;) {
-      const [oldest] = this.#kept;
-      const isOver = this.#kept.length > maxGroups || this.#written - this.#dropped > this.maxCharacters;
-      if (oldest === undefined || !isOver || this.#kept.length === 1 || oldest.end > this.needed) return;
-      this.#kept.shift();
+      const [oldest] = this.#groups;
+      const isOver = this.#groups.length > maxGroups || this.#written - this.#dropped > this.maxCharacters;
+      if (oldest === undefined || !isOver || this.#groups.length === 1 || oldest.end > this.needed) return;
+      this.#groups.shift();
       this.#dropped = oldest.end;
     }
   }
@@ -81,14 +81,14 @@ export class RecentRecords {
     const begin = this.#indexAfter(event);
     const limit = this.writtenUpTo(event) + maxCharacters;
     let end = begin + 1;
-    while (end < this.#kept.length && (this.#kept[end]?.end ?? 0) <= limit) end += 1;
-    return this.#kept.slice(begin, end);
+    while (end < this.#groups.length && (this.#groups[end]?.end ?? 0) <= limit) end += 1;
+    return this.#groups.slice(begin, end);
   }
 
   /** Characters of the log up to this event, to the beginning of its group. */
   writtenUpTo(event: number): number {
     if (event >= this.#last) return this.#written;
-    return this.#kept[this.#indexAfter(event) - 1]?.end ?? this.#dropped;
+    return this.#groups[this.#indexAfter(event) - 1]?.end ?? this.#dropped;
   }
 
   /** Resolves when something was added, the log ended, or the reader left. */
@@ -111,10 +111,10 @@ export class RecentRecords {
 
   /** The index of the group that has the next event. */
   #indexAfter(event: number): number {
-    let [low, high] = [0, this.#kept.length];
+    let [low, high] = [0, this.#groups.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      const group = this.#kept[middle];
+      const group = this.#groups[middle];
       if (group !== undefined && group.first + group.count <= event + 1) low = middle + 1;
       else high = middle;
     }

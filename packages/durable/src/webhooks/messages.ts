@@ -119,9 +119,9 @@ function ofRun({ id, session, project }: MessageSource) {
 function payloadOf(json: string) {
   const payload: InteractionPayload = JSON.parse(json);
   if (json.length <= maxTextLength) return { payload };
-  const { changes, ...rest } = payload;
-  const isFitting = changes !== undefined && JSON.stringify(rest).length <= maxTextLength;
-  return { truncated: true as const, ...(isFitting ? { payload: rest } : {}) };
+  const { changes, ...others } = payload;
+  const isFitting = changes !== undefined && JSON.stringify(others).length <= maxTextLength;
+  return { truncated: true as const, ...(isFitting ? { payload: others } : {}) };
 }
 
 function shortened(text: string | undefined): string | undefined {

@@ -79,13 +79,13 @@ export class Gatekeeper {
     signal: AbortSignal,
   ): Promise<{ readonly outcome: KnownOutcome; readonly use?: AnswerUse } | undefined> {
     for (;;) {
-      const asked = await this.ask.ask(
+      const reply = await this.ask.ask(
         this.#questionAbout(kind, call, (answer) => ({ value: outcomeOf(answer), response: {} })),
         signal,
       );
-      if (asked === undefined || asked === "withdrawn") return undefined;
-      if ("outcome" in asked) return { outcome: asked.outcome };
-      if (await asked.use.claim()) return { outcome: asked.value, use: asked.use };
+      if (reply === undefined || reply === "withdrawn") return undefined;
+      if ("outcome" in reply) return { outcome: reply.outcome };
+      if (await reply.use.claim()) return { outcome: reply.value, use: reply.use };
     }
   }
 
@@ -94,18 +94,18 @@ export class Gatekeeper {
       const permission = this.permissions.effective(call);
       if (permission === "allow") return { verdict: "allow" };
       if (permission === "deny") return { verdict: "deny", ...this.permissions.denial(call) };
-      const asked = await this.ask.ask({ ...this.#approvalOf(call), withdrawn }, signal);
-      if (asked === undefined) return { verdict: "park" };
-      if (asked === "withdrawn") return { verdict: "withdrawn" };
-      if ("outcome" in asked) {
-        if (asked.outcome.denied === undefined) return { verdict: "made", outcome: asked.outcome };
-        return { verdict: "deny", why: asked.outcome.output, by: "user" };
+      const reply = await this.ask.ask({ ...this.#approvalOf(call), withdrawn }, signal);
+      if (reply === undefined) return { verdict: "park" };
+      if (reply === "withdrawn") return { verdict: "withdrawn" };
+      if ("outcome" in reply) {
+        if (reply.outcome.denied === undefined) return { verdict: "made", outcome: reply.outcome };
+        return { verdict: "deny", why: reply.outcome.output, by: "user" };
       }
-      if (asked.value) return { verdict: "allow", use: asked.use };
-      if (!(await asked.use.claim())) continue;
+      if (reply.value) return { verdict: "allow", use: reply.use };
+      if (!(await reply.use.claim())) continue;
       const why = `The user did not approve tool '${call.name}'.`;
-      await asked.use.spend({ output: why, isError: true, denied: true });
-      this.approved.keep(asked.use);
+      await reply.use.spend({ output: why, isError: true, denied: true });
+      this.approved.keep(reply.use);
       return { verdict: "deny", why, by: "user" };
     }
   }

@@ -115,8 +115,8 @@ export class Observation {
 
   /** The run's present span, or that of a call. Default: the caller's. */
   #span(call?: TracedCall): RemoteSpan | undefined {
-    const found = this.#first((one) => one.traceparent?.(call));
-    return found === undefined ? this.#parent : remoteSpan(found);
+    const traceparent = this.#first((one) => one.traceparent?.(call));
+    return traceparent === undefined ? this.#parent : remoteSpan(traceparent);
   }
 
   /** The caller's span. */
@@ -167,8 +167,8 @@ export class Observation {
 
   #first(read: (observation: RunObservation) => string | undefined): string | undefined {
     for (const [name, observation] of this.#observations) {
-      const found = this.#safely(name, () => read(observation));
-      if (found !== undefined) return found;
+      const text = this.#safely(name, () => read(observation));
+      if (text !== undefined) return text;
     }
     return undefined;
   }

@@ -27,13 +27,13 @@ export interface RefusedRequest {
 export function notifyRefused(
   observers: readonly RunObserver[],
   failure: Failure,
-  { trace = {}, ...known }: RefusedRequest,
+  { trace = {}, ...facts }: RefusedRequest,
   log: Log,
 ): void {
   const { code, gaps = [] } = failure;
   const capabilities = [...new Set(gaps.map(({ capability }) => capability))];
   const span = callersSpan(trace);
-  const refusal = { code, capabilities, ...known, trace: span };
+  const refusal = { code, capabilities, ...facts, trace: span };
   notifyAll(observers, (observer) => observer.refused?.(refusal), log);
 }
 
@@ -88,7 +88,7 @@ export async function closeActors(
   { limits, log }: { readonly limits: Pick<RunLimits, "closeMs">; readonly log: Log },
 ): Promise<void> {
   const signal = AbortSignal.timeout(limits.closeMs);
-  const given = new Promise<void>((resolve) => {
+  const timeIsUp = new Promise<void>((resolve) => {
     signal.addEventListener("abort", () => resolve(), { once: true });
   });
   const closing = actors.map(async (actor) => {
@@ -98,5 +98,5 @@ export async function closeActors(
       log.error({ actor: actor.name, error }, "a plugin's actor could not be closed");
     }
   });
-  await Promise.race([Promise.all(closing), given]);
+  await Promise.race([Promise.all(closing), timeIsUp]);
 }

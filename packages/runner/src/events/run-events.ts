@@ -120,19 +120,19 @@ export const maxWarnings = 100;
 
 /** The warnings for the caller, without duplicates, in the order in which they were found. */
 export class Warnings {
-  readonly #found = new Map<string, Warning>();
+  readonly #warnings = new Map<string, Warning>();
 
-  constructor(found: readonly Warning[] = []) {
-    for (const warning of found) this.add(warning);
+  constructor(warnings: readonly Warning[] = []) {
+    for (const warning of warnings) this.add(warning);
   }
 
   add(warning: Warning): void {
-    if (this.#found.size < maxWarnings)
-      this.#found.set(JSON.stringify([warning.path, warning.message]), warning);
+    if (this.#warnings.size < maxWarnings)
+      this.#warnings.set(JSON.stringify([warning.path, warning.message]), warning);
   }
 
   /** Undefined when there are none: the result then has no such field. */
   get list(): Warning[] | undefined {
-    return this.#found.size === 0 ? undefined : [...this.#found.values()];
+    return this.#warnings.size === 0 ? undefined : [...this.#warnings.values()];
   }
 }

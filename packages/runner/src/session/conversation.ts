@@ -55,8 +55,8 @@ function transcriptOf(messages: readonly Message[]): string {
   });
   if (lines.length === 0) return "";
   const whole = lines.join("\n");
-  const kept = whole.length > maxTranscriptLength ? `…${whole.slice(-maxTranscriptLength)}` : whole;
-  return `The conversation so far:\n${kept}`;
+  const transcript = whole.length > maxTranscriptLength ? `…${whole.slice(-maxTranscriptLength)}` : whole;
+  return `The conversation so far:\n${transcript}`;
 }
 
 function callsOf({ role, content }: Message): string[] {
@@ -96,13 +96,13 @@ export type UserMessages = readonly string[];
  * @param isWhole whether they always send all of it.
  */
 export function continues({ messages }: RunRequest, userMessages: UserMessages, isWhole = false): boolean {
-  const given = earlierUserMessages(messages);
-  if (isWhole && Math.min(given.length, maxRemembered) !== userMessages.length) return false;
-  if (given.length === 0) return true;
-  if (isWhole) return given.slice(-maxRemembered).every((words, at) => userMessages[at] === words);
+  const sent = earlierUserMessages(messages);
+  if (isWhole && Math.min(sent.length, maxRemembered) !== userMessages.length) return false;
+  if (sent.length === 0) return true;
+  if (isWhole) return sent.slice(-maxRemembered).every((words, at) => userMessages[at] === words);
   return (
-    given.length <= userMessages.length &&
-    given.every((words, at) => userMessages.at(at - given.length) === words)
+    sent.length <= userMessages.length &&
+    sent.every((words, at) => userMessages.at(at - sent.length) === words)
   );
 }
 

@@ -95,7 +95,7 @@ export class Runs {
   async claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined> {
     // Another replica that claims it isn't waited for.
     const queued = sql`FROM ambit_runs WHERE id = ${id} AND state = 'queued'${lockSkipping(this.database)}`;
-    const [found, claimed] = await this.database.run([
+    const [queuedRows, claimed] = await this.database.run([
       statement(sql`SELECT sealed ${queued}`),
       statement(
         sql`UPDATE ambit_runs SET state = 'running', replica = ${replica}, fence = fence + 1, sealed = NULL,
@@ -104,7 +104,7 @@ export class Runs {
       countStart(this.database, id, replica),
     ]);
     const [row] = claimed ?? [];
-    const [sealed] = found ?? [];
+    const [sealed] = queuedRows ?? [];
     if (row === undefined || sealed === undefined) return undefined;
     return { fence: new Columns(row).number("fence"), sealedRequest: new Columns(sealed).text("sealed") };
   }
@@ -312,22 +312,22 @@ function questionsOf(
   database: Database,
   { runId, fence, asked = [], withdrawn = [], deliveries = [] }: EventGroup,
 ): readonly Statement[] {
-  const own = owned(runId, fence);
+  const isOwned = owned(runId, fence);
   return [
     ...asked.map(({ id, kind, payload }) =>
       statement(
         sql`INSERT INTO ambit_interactions (id, run_id, project, session, kind, payload, state, created_at)
         SELECT ${asText(id)}, id, project, session, ${asText(kind)}, ${asText(payload)}, 'open', ${clock(database)}
-        FROM ambit_runs WHERE ${own} ON CONFLICT (id) DO NOTHING`,
+        FROM ambit_runs WHERE ${isOwned} ON CONFLICT (id) DO NOTHING`,
       ),
     ),
     ...withdrawn.map((id) =>
       statement(
         sql`UPDATE ambit_interactions SET state = 'withdrawn' WHERE id = ${id} AND run_id = ${runId}
-        AND state IN ${list(statesBefore("withdraw"))} AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${own})`,
+        AND state IN ${list(statesBefore("withdraw"))} AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${isOwned})`,
       ),
     ),
-    ...deliveries.map((one) => addDelivery(database, one, own)),
+    ...deliveries.map((one) => addDelivery(database, one, isOwned)),
   ];
 }
 

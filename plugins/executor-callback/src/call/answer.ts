@@ -9,8 +9,8 @@ import {
 import { readPath } from "./json-path.js";
 
 /** The body of a callback's POST. @param context what the runner adds, beside what the model wrote */
-export function envelopeOf(id: string, callRef: string, given: unknown, context?: JsonObject): string {
-  const data = { id, type: "function", function: { name: callRef, arguments: given } };
+export function envelopeOf(id: string, callRef: string, input: unknown, context?: JsonObject): string {
+  const data = { id, type: "function", function: { name: callRef, arguments: input } };
   return JSON.stringify({ data, context });
 }
 

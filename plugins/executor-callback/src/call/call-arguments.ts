@@ -29,18 +29,18 @@ export function callContextOf(request: RunRequest, idempotencyKey: string): Json
 }
 
 /** What the platform gets of the model's arguments: without those meant for the reader, bound ones replaced. */
-export function argumentsOf(tool: ToolSpec, given: JsonObject, context: JsonObject): JsonObject {
+export function argumentsOf(tool: ToolSpec, input: JsonObject, context: JsonObject): JsonObject {
   const { ephemeralArgs = [], contextBindings = {} } = tool;
   const bindings = Object.entries(contextBindings);
-  if (ephemeralArgs.length === 0 && bindings.length === 0) return given;
-  const kept: MutableJson = {};
-  for (const [name, value] of Object.entries(given)) {
-    if (!ephemeralArgs.includes(name)) kept[name] = value;
+  if (ephemeralArgs.length === 0 && bindings.length === 0) return input;
+  const visible: MutableJson = {};
+  for (const [name, value] of Object.entries(input)) {
+    if (!ephemeralArgs.includes(name)) visible[name] = value;
   }
-  if (bindings.length === 0) return kept;
-  refuseUnsafe(kept);
+  if (bindings.length === 0) return visible;
+  refuseUnsafe(visible);
   // Written to below: what the model sent stays as it was for events and records.
-  const bound = structuredClone(kept);
+  const bound = structuredClone(visible);
   bind(bound, bindings, context);
   return bound;
 }
@@ -63,8 +63,8 @@ export function bind(
 }
 
 /** @throws CallInvalid when the arguments have a key that would reach a prototype once they are merged. */
-export function refuseUnsafe(given: JsonObject): void {
-  const unsafe = unsafeKeyIn(given);
+export function refuseUnsafe(input: JsonObject): void {
+  const unsafe = unsafeKeyIn(input);
   if (unsafe !== undefined) throw new CallInvalid(`the arguments must not have a key '${unsafe}'`);
 }
 

@@ -37,11 +37,11 @@ export function directPathProblem(path: string, endpoint: URL): string | undefin
 export function directPosting(
   call: DirectCall,
   endpoint: URL,
-  given: JsonObject,
+  input: JsonObject,
   context: JsonObject,
 ): Pick<Posting, "url" | "method" | "body"> {
-  refuseUnsafe(given);
-  const assembled = assemble(call, given, context);
+  refuseUnsafe(input);
+  const assembled = assemble(call, input, context);
   const url = urlOf(call.path, endpoint, assembled);
   for (const [, name] of call.path.matchAll(parameter)) {
     if (name !== undefined) removePath(assembled, name);
@@ -54,10 +54,10 @@ export function directPosting(
   return { url, method };
 }
 
-function assemble(call: DirectCall, given: JsonObject, context: JsonObject): MutableJson {
+function assemble(call: DirectCall, input: JsonObject, context: JsonObject): MutableJson {
   let assembled: MutableJson = {};
-  if (call.args_into === undefined) assembled = { ...given };
-  else writePath(assembled, call.args_into, given);
+  if (call.args_into === undefined) assembled = { ...input };
+  else writePath(assembled, call.args_into, input);
   // Cloned because bindings are written into what the request and the model brought.
   assembled = structuredClone(overlaid(assembled, call.body ?? {}));
   bind(assembled, Object.entries(call.context ?? {}), context);

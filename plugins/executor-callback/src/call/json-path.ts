@@ -22,20 +22,20 @@ export function pathProblem(path: string): string | undefined {
 export function unsafeKeyIn(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   for (const [key, inner] of Object.entries(value)) {
-    const found = unsafeKeys.has(key) ? key : unsafeKeyIn(inner);
-    if (found !== undefined) return found;
+    const unsafe = unsafeKeys.has(key) ? key : unsafeKeyIn(inner);
+    if (unsafe !== undefined) return unsafe;
   }
   return undefined;
 }
 
 /** Undefined also when some part of the path isn't there. */
 export function readPath(source: unknown, path: string): unknown {
-  let found = source;
+  let value = source;
   for (const part of path.split(".")) {
-    if (unsafeKeys.has(part) || !isObject(found) || !Object.hasOwn(found, part)) return undefined;
-    found = found[part];
+    if (unsafeKeys.has(part) || !isObject(value) || !Object.hasOwn(value, part)) return undefined;
+    value = value[part];
   }
-  return found;
+  return value;
 }
 
 /** Objects in between are made; anything else in between is replaced. @throws TypeError for an unusable path. */

@@ -135,17 +135,17 @@ export class Ask {
     isRepeated = false,
   ): Promise<Value | "withdrawn" | undefined> {
     for (;;) {
-      const asked = await this.ask(question);
-      if (asked === undefined || asked === "withdrawn") return asked;
-      if ("outcome" in asked) {
-        const { output, isError, data } = asked.outcome;
+      const reply = await this.ask(question);
+      if (reply === undefined || reply === "withdrawn") return reply;
+      if ("outcome" in reply) {
+        const { output, isError, data } = reply.outcome;
         return question.read({ output: data ?? output, isError }).value;
       }
-      if (!(await asked.use.claim())) continue;
-      const { output: data, isError } = asked.answer;
-      await asked.use.spend(isRepeated ? { output: "", isError, data } : undefined);
-      if (isRepeated) this.approved.keep(asked.use);
-      return asked.value;
+      if (!(await reply.use.claim())) continue;
+      const { output: data, isError } = reply.answer;
+      await reply.use.spend(isRepeated ? { output: "", isError, data } : undefined);
+      if (isRepeated) this.approved.keep(reply.use);
+      return reply.value;
     }
   }
 
@@ -328,7 +328,7 @@ const contentSchema = z.record(
 
 /** Forms and pages that an agent asks its user to fill in or visit. */
 export class Elicitation {
-  #asked = 0;
+  #questionCount = 0;
 
   constructor(
     private readonly ask: Ask,
@@ -338,8 +338,8 @@ export class Elicitation {
   /** `park`: the run pauses for the answer. @param withdrawn aborts when the agent takes its question back. */
   async answer({ message, form, url }: InputQuestion, withdrawn?: AbortSignal): Promise<InputAnswer> {
     if (this.pause.isInEffect) return "park";
-    if (this.#asked >= maxQuestions) return { action: "decline" };
-    this.#asked += 1;
+    if (this.#questionCount >= maxQuestions) return { action: "decline" };
+    this.#questionCount += 1;
     const question: Question<Exclude<InputAnswer, "park">> = {
       kind: "user_input",
       origin: "agent",
@@ -347,8 +347,8 @@ export class Elicitation {
       name: "elicitation",
       input: { message, form, url },
       withdrawn,
-      read: (given) => {
-        const value = accepted(given, form !== undefined);
+      read: (answer) => {
+        const value = accepted(answer, form !== undefined);
         return { value, response: { action: value.action } };
       },
     };

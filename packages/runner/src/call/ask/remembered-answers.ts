@@ -73,12 +73,12 @@ export class RememberedAnswers implements AnswerLedger {
     const state = advanceQuestion(this.#entries.get(project, id)?.state ?? "open", step);
     if (state === undefined) return false;
     const length = outcome === undefined ? 0 : outcome.output.length;
-    const kept = length > maxOutcomeCharacters ? undefined : outcome;
+    const rememberedOutcome = length > maxOutcomeCharacters ? undefined : outcome;
     this.#entries.set(
       project,
       id,
-      { state, ...(run === undefined ? {} : { run }), outcome: kept },
-      entrySize + (kept === undefined ? 0 : length),
+      { state, ...(run === undefined ? {} : { run }), outcome: rememberedOutcome },
+      entrySize + (rememberedOutcome === undefined ? 0 : length),
     );
     return true;
   }

@@ -84,9 +84,9 @@ export class RequestAnswers {
         looksIssued(block.toolCallId ?? "") ||
         (isResult(block) && (approvalIn(answerOf(block)) !== undefined || clientTools.has(name ?? ""))),
     );
-    const kept =
+    const stored =
       session === undefined ? { entries: [], unknown: [] } : await ledger.waiting({ project, session });
-    if (suspects.length + kept.entries.length + kept.unknown.length === 0)
+    if (suspects.length + stored.entries.length + stored.unknown.length === 0)
       return { answers: new RequestAnswers(undefined, [], [], []), warnings: [] };
     const ids = await idsOf();
     const warnings: Warning[] = [];
@@ -104,8 +104,8 @@ export class RequestAnswers {
       else sent.push({ id, issued, answer, path });
     }
     const waiting = new Map<string, Waiting>();
-    const unknown = kept.unknown.flatMap((id) => ids.read(id) ?? []);
-    const entries = new Map(kept.entries.map((entry) => [entry.id, entry]));
+    const unknown = stored.unknown.flatMap((id) => ids.read(id) ?? []);
+    const entries = new Map(stored.entries.map((entry) => [entry.id, entry]));
     const dropped = new Set<string>();
     for (const { id, issued, answer, path } of agreed(sent)) {
       const question = { project, id };
@@ -140,7 +140,7 @@ export class RequestAnswers {
       waiting.set(id, { id, issued, hasOutcome: false, read: async () => ({ answer }) });
     }
     const open: Issued[] = [];
-    for (const { id, hasOutcome, state } of kept.entries) {
+    for (const { id, hasOutcome, state } of stored.entries) {
       const issued = ids.read(id);
       if (issued === undefined || waiting.has(id)) continue;
       if (state === "open") {
@@ -150,7 +150,7 @@ export class RequestAnswers {
       waiting.set(id, { id, issued, hasOutcome, read: () => ledger.read({ project, id }) });
     }
     const counting = [...waiting.values()].filter(({ id }) => !dropped.has(id));
-    return { answers: new RequestAnswers(ids, counting, unknown, open), warnings, trace: kept.trace };
+    return { answers: new RequestAnswers(ids, counting, unknown, open), warnings, trace: stored.trace };
   }
 
   /** Whether something waits for a call. */

@@ -39,14 +39,14 @@ export function textsIn(value: unknown): ArgumentTexts {
 
 /** A text's beginning, each white space in it as one space, without any at the front and without invisible characters. */
 export function head(text: string): string {
-  let found = "";
+  let beginning = "";
   // Of two parts, one is visible: however long the text is, a few of them are enough.
   for (const [part] of text.matchAll(/[\s\p{Z}\p{Cc}\p{Cf}]+|[^\s\p{Z}\p{Cc}\p{Cf}]+/gu)) {
-    if (!invisible.test(part)) found += part.slice(0, maxPrefixLength);
-    else if (found !== "" && blank.test(part)) found += " ";
-    if (found.length >= maxPrefixLength) break;
+    if (!invisible.test(part)) beginning += part.slice(0, maxPrefixLength);
+    else if (beginning !== "" && blank.test(part)) beginning += " ";
+    if (beginning.length >= maxPrefixLength) break;
   }
-  return found.slice(0, maxPrefixLength);
+  return beginning.slice(0, maxPrefixLength);
 }
 
 const invisible = /^[\s\p{Z}\p{Cc}\p{Cf}]/u;

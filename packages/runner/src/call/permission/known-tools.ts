@@ -92,7 +92,7 @@ export function unusedRules(request: RunRequest, agent: string, known: KnownTool
   const { own } = known;
   if (own === undefined) return [];
   const classes = toolClasses.filter((toolClass) => Object.values(own).includes(toolClass));
-  const found = new Set([
+  const matchable = new Set([
     ...Object.keys(own),
     ...known.published,
     ...classes.flatMap((toolClass) => wordsOf(toolClass, own)),
@@ -103,7 +103,7 @@ export function unusedRules(request: RunRequest, agent: string, known: KnownTool
       ? `${agent} has no built-in tools`
       : `${agent}'s own tools are ${tools.join(", ")}; ${classes.join(", ")} name them by what they do`;
   return rules.flatMap(({ pattern }, index) =>
-    found.has(patternName(pattern))
+    matchable.has(patternName(pattern))
       ? []
       : [
           {

@@ -45,8 +45,8 @@ export function patternMatcher(
   { restricting = [], allowing = [] }: Partial<ClassNames> = {},
 ): PatternMatcher {
   const texts = new CallTexts(input, tool);
-  const isNamed = (given: string, effect: Permission) =>
-    given === name || (effect === "allow" ? allowing : restricting).includes(given);
+  const isNamed = (toolName: string, effect: Permission) =>
+    toolName === name || (effect === "allow" ? allowing : restricting).includes(toolName);
   const restricts = (prefix: string) => {
     // Every call, with or without a text.
     return prefix === "" || texts.mayBeginWith(prefix);
@@ -60,15 +60,15 @@ export function patternMatcher(
   const matches: PatternMatcher = (pattern, effect) => {
     const parts = withPrefix.exec(pattern);
     if (parts === null) return isNamed(pattern, effect);
-    const [, given = "", prefix = ""] = parts;
-    if (!isNamed(given, effect)) return false;
+    const [, toolName = "", prefix = ""] = parts;
+    if (!isNamed(toolName, effect)) return false;
     return effect === "allow" ? allows(head(prefix)) : restricts(head(prefix));
   };
-  const found = { allow: new Map<string, boolean>(), other: new Map<string, boolean>() };
+  const answers = { allow: new Map<string, boolean>(), other: new Map<string, boolean>() };
   return (pattern, effect) => {
-    const known = found[effect === "allow" ? "allow" : "other"];
-    const answer = known.get(pattern) ?? matches(pattern, effect);
-    known.set(pattern, answer);
+    const earlier = answers[effect === "allow" ? "allow" : "other"];
+    const answer = earlier.get(pattern) ?? matches(pattern, effect);
+    earlier.set(pattern, answer);
     return answer;
   };
 }

@@ -52,12 +52,12 @@ export class Calls {
     const subject: CallSubject = { name, input, origin: "agent" };
     const key = keyOf(subject);
     const reported = this.find(agentId);
-    const known = this.#mayAdopt(reported) ? (this.#adopt(agentId, key, reported) ?? reported) : reported;
-    if (known === undefined)
+    const call = this.#mayAdopt(reported) ? (this.#adopt(agentId, key, reported) ?? reported) : reported;
+    if (call === undefined)
       return this.#set({ ...newCall(shortId(agentId), agentId, subject), isReported: true, parentId });
     // Once the runner has the call, the arguments of the call itself count.
-    const isOpen = known.state.name === "pending" && !known.state.claimed;
-    return this.#set({ ...known, name, isReported: true, key: isOpen ? key : known.key, parentId });
+    const isOpen = call.state.name === "pending" && !call.state.claimed;
+    return this.#set({ ...call, name, isReported: true, key: isOpen ? key : call.key, parentId });
   }
 
   /**
@@ -67,11 +67,11 @@ export class Calls {
    */
   claim(agentId: string | undefined, subject: CallSubject): Call {
     const key = keyOf(subject);
-    const known = agentId === undefined ? undefined : this.find(agentId);
-    const found = known ?? this.#allowed(key) ?? (agentId === undefined ? this.#pending(key) : undefined);
-    const state = found === undefined ? undefined : advanceCall(found.state, { step: "claim" });
-    if (found !== undefined && state !== undefined) return this.#set({ ...found, ...subject, key, state });
-    return this.begin(agentId === undefined || found !== undefined ? randomUUID() : agentId, subject);
+    const named = agentId === undefined ? undefined : this.find(agentId);
+    const match = named ?? this.#allowed(key) ?? (agentId === undefined ? this.#pending(key) : undefined);
+    const state = match === undefined ? undefined : advanceCall(match.state, { step: "claim" });
+    if (match !== undefined && state !== undefined) return this.#set({ ...match, ...subject, key, state });
+    return this.begin(agentId === undefined || match !== undefined ? randomUUID() : agentId, subject);
   }
 
   /** A call that the runner decides on, and that the agent hasn't reported. */

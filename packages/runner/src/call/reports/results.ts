@@ -68,11 +68,11 @@ export function openResult(
  * as when it abandoned a call, is kept, but not under an id that the runner issued (`isIssued`). Pure.
  */
 export function withOutcome(event: ToolResult, state: CallState, isIssued: boolean): ToolResult {
-  const own = ownWords(state);
-  const gaveUp = !isIssued && event.isError === true && own?.isError !== true;
-  if (own === undefined || gaveUp) return { ...event, ...ownMarks(state) };
+  const outcome = ownWords(state);
+  const gaveUp = !isIssued && event.isError === true && outcome?.isError !== true;
+  if (outcome === undefined || gaveUp) return { ...event, ...ownMarks(state) };
   const { data: _wrapping, ...reported } = event;
-  const { output, isError } = own;
+  const { output, isError } = outcome;
   const failed = isError || event.isError === true ? { isError } : {};
   return { ...reported, output, ...failed, ...ownMarks(state) };
 }
@@ -88,11 +88,11 @@ function ownMarks(state: CallState): Partial<ToolResult> {
 
 /** A result that is sent back under an id of the runner must not look like the user's approval. Pure. */
 export function withoutApprovalShape(result: ToolResult): ToolResult {
-  const { id, data, ...rest } = result;
+  const { id, data, ...others } = result;
   if (!looksIssued(id)) return result;
-  const { output } = rest;
+  const { output } = others;
   return {
-    ...rest,
+    ...others,
     id,
     ...(isApproval(output) ? { output: canonicalJson(output) } : {}),
     // User interfaces show data in place of the output.

@@ -45,8 +45,8 @@ export function approvalIn({ output }: UserAnswer): boolean | undefined {
 
 /** What else is wrong is named too: an answer with one field too many isn't one without an approval. */
 function misfit(schema: z.ZodType, error: z.ZodError, body: unknown, lacks: Issue): RequestInvalid {
-  const found = readableIssues(error.issues, { value: body, level: knownShapeOf(schema), path: [] });
-  return new RequestInvalid(found.map((issue) => (["", lacks.path].includes(issue.path) ? lacks : issue)));
+  const issues = readableIssues(error.issues, { value: body, level: knownShapeOf(schema), path: [] });
+  return new RequestInvalid(issues.map((issue) => (["", lacks.path].includes(issue.path) ? lacks : issue)));
 }
 
 /** A question that some run issued, which its id proves. */

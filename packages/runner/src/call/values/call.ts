@@ -168,9 +168,9 @@ const maxQuoted = 65_536;
  * as its JSON text, or the text as what it means: both are the same arguments. Pure.
  */
 export function comparable(input: unknown): unknown {
-  const given = unquoted(input) ?? {};
-  if (!isJsonObject(given)) return given;
-  return Object.fromEntries(Object.entries(given).map(([name, value]) => [name, unquoted(value)]));
+  const meant = unquoted(input) ?? {};
+  if (!isJsonObject(meant)) return meant;
+  return Object.fromEntries(Object.entries(meant).map(([name, value]) => [name, unquoted(value)]));
 }
 
 function unquoted(value: unknown): unknown {

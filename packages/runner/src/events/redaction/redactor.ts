@@ -36,10 +36,10 @@ export class Redactor {
 
   /** Adds secrets, also to blocks that are already open. @param forgotten earlier ones that are no longer searched for */
   hide(secrets: Iterable<string>, forgotten: Iterable<string> = []): void {
-    const known = new Set(this.#secrets);
+    const before = new Set(this.#secrets);
     for (const secret of forgotten) this.#secrets.delete(secret);
     for (const secret of secrets) if (secret !== "") this.#secrets.add(secret);
-    if (this.#secrets.symmetricDifference(known).size === 0) return;
+    if (this.#secrets.symmetricDifference(before).size === 0) return;
     const automaton = automatonFor([...this.#secrets]);
     this.#automaton = automaton;
     for (const block of this.#blocks.values()) block.follow(automaton);
@@ -87,8 +87,8 @@ export class Redactor {
   }
 
   #block(id: string, automaton: Automaton): StreamRedactor {
-    const known = this.#blocks.get(id);
-    if (known !== undefined) return known;
+    const openBlock = this.#blocks.get(id);
+    if (openBlock !== undefined) return openBlock;
     if (this.#blocks.size >= maxBlocks)
       throw new HarnessFailed(`The agent started more than ${maxBlocks} texts without ending them.`);
     const block = new StreamRedactor(automaton, mark);
@@ -113,8 +113,8 @@ const many = 256;
 
 function automatonFor(secrets: readonly string[]): Automaton {
   const key = createHash("sha256").update(JSON.stringify(secrets.toSorted())).digest("base64url");
-  const known = inUse.get(key)?.deref();
-  if (known !== undefined) return known;
+  const shared = inUse.get(key)?.deref();
+  if (shared !== undefined) return shared;
   const built = new Automaton(secrets.flatMap(formsOf));
   if (inUse.size >= many) {
     for (const [each, reference] of inUse) if (reference.deref() === undefined) inUse.delete(each);
@@ -134,7 +134,7 @@ class StreamRedactor {
   #from = 0;
   #read = 0;
   /** Found but not yet output. */
-  #found = new Occurrences();
+  #occurrences = new Occurrences();
   /** Where the secret of the last mark ends. */
   #marked = -1;
   #automaton: Automaton;
@@ -149,7 +149,7 @@ class StreamRedactor {
   /** Searches for the secrets of another one from now on, also in what is held back. */
   follow(automaton: Automaton): void {
     this.#automaton = automaton;
-    this.#found = new Occurrences();
+    this.#occurrences = new Occurrences();
     this.#state = 0;
     this.#search(this.#held, this.#from);
   }
@@ -170,36 +170,36 @@ class StreamRedactor {
       const secret = automaton.ending(state);
       if (secret === -1) continue;
       const end = offset + index + 1;
-      this.#found.add(end - automaton.lengthOf(secret), end, secret);
+      this.#occurrences.add(end - automaton.lengthOf(secret), end, secret);
     }
     this.#state = state;
   }
 
   /** Returns what was held back, at the end of the input. */
   end(): string {
-    const rest = this.#give(this.#read);
+    const remaining = this.#give(this.#read);
     this.#state = 0;
     this.#marked = -1;
-    return rest;
+    return remaining;
   }
 
   /** Outputs what precedes `until`, which no later piece can change. */
   #give(until: number): string {
-    let given = "";
+    let output = "";
     let at = this.#from;
-    for (const { start, end } of this.#found.takeUntil(until)) {
-      if (start > at) given += this.#text(at, start);
-      if (start > this.#marked) given += this.mark;
+    for (const { start, end } of this.#occurrences.takeUntil(until)) {
+      if (start > at) output += this.#text(at, start);
+      if (start > this.#marked) output += this.mark;
       this.#marked = end;
       at = Math.max(at, end);
     }
     if (until > at) {
-      given += this.#text(at, until);
+      output += this.#text(at, until);
       at = until;
     }
     this.#held = this.#held.slice(at - this.#from);
     this.#from = at;
-    return given;
+    return output;
   }
 
   #text(start: number, end: number): string {

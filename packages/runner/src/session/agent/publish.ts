@@ -193,7 +193,7 @@ export function mcpServerFailed(serverName: string, error: unknown): Failed {
   const message = messageOf(error);
   // An error of the catalogue has the status of our own response.
   const causes = causesOf(error).filter((cause) => !isAmbitError(cause));
-  const status = causes.map(statusOf).find((found) => found !== undefined);
+  const status = causes.map(statusOf).find((code) => code !== undefined);
   return {
     type: "mcp_server_failed",
     serverName,
@@ -234,12 +234,12 @@ function fieldOf(error: unknown, name: string): unknown {
 
 /** The error and what caused it, and their errors where there are several. */
 function causesOf(error: unknown): readonly unknown[] {
-  const found: unknown[] = [];
+  const causes: unknown[] = [];
   let current = error;
-  while (current instanceof Error && found.length < maxCauses) {
-    found.push(current);
-    if (current instanceof AggregateError) found.push(...current.errors.slice(0, maxCauses));
+  while (current instanceof Error && causes.length < maxCauses) {
+    causes.push(current);
+    if (current instanceof AggregateError) causes.push(...current.errors.slice(0, maxCauses));
     current = current.cause;
   }
-  return found;
+  return causes;
 }

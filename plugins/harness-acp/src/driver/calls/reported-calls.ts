@@ -267,8 +267,8 @@ function nonEmpty<Item>(items: readonly Item[]): Item[] | undefined {
 
 /** What one of the agent's own tools does: according to its profile, else to the call (ACP's `ToolKind`). */
 function toolClassOf(name: string, kind: string | undefined, ownTools: OwnTools): ToolClass | undefined {
-  const known = Object.hasOwn(ownTools, name) ? ownTools[name] : undefined;
-  return known === "other" ? undefined : (known ?? classByKind[kind ?? ""]);
+  const listed = Object.hasOwn(ownTools, name) ? ownTools[name] : undefined;
+  return listed === "other" ? undefined : (listed ?? classByKind[kind ?? ""]);
 }
 
 const classByKind: Readonly<Record<string, ToolClass>> = {

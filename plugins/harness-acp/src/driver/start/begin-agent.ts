@@ -101,9 +101,9 @@ export async function orExplained<Result>(
   } catch (error) {
     const exited = connection.closed ? await settledWithin(process.exit, exitSeenMs) : undefined;
     await closeAgent(agent, false);
-    const found = exited?.code == null ? undefined : obeyed[exited.code - obeyedExit];
-    if (found === undefined) throw error;
-    throw new HarnessFailed(obeyedMessage(profile, found), { cause: error });
+    const obeyedPath = exited?.code == null ? undefined : obeyed[exited.code - obeyedExit];
+    if (obeyedPath === undefined) throw error;
+    throw new HarnessFailed(obeyedMessage(profile, obeyedPath), { cause: error });
   }
 }
 

@@ -96,15 +96,15 @@ export async function openConversation(
   const { profile, connection, abilities: reported, limits } = started;
   const { servers, sandbox, signal, log } = scope;
   const capabilities = harnessCapabilities(reported, profile);
-  const given = profile.toolDelivery === "prepared" ? [] : servers;
-  if (given.length > 0 && !capabilities.mcpTools) {
+  const offered = profile.toolDelivery === "prepared" ? [] : servers;
+  if (offered.length > 0 && !capabilities.mcpTools) {
     throw new HarnessFailed(
       `${profile.title} can't receive tools: it doesn't support MCP servers over HTTP. Run the request on another harness, or remove its tools.`,
     );
   }
   const session = {
     cwd: sandbox.workspace,
-    mcpServers: given.map(({ name, url, headers }) => ({
+    mcpServers: offered.map(({ name, url, headers }) => ({
       type: "http",
       name,
       url,
@@ -132,7 +132,7 @@ export async function openConversation(
   await applySettings(connection, opened.sessionId, launch.session, signal);
   await applyEffort(started, opened, launch.effort, signal);
   connection.state.begin();
-  if (profile.quirks.promptsBeforeTools) await toolsListed(given, limits.listedMs, signal);
+  if (profile.quirks.promptsBeforeTools) await toolsListed(offered, limits.listedMs, signal);
   const stated = launch.session.model ?? modelOf(opened) ?? (launch.model === "" ? undefined : launch.model);
   return new AcpAgent({
     ...started,

@@ -141,8 +141,8 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   async permission(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome> {
     const { options } = request;
     if (this.#stop !== undefined || !isRecord(request.toolCall)) return cancelled;
-    const asked = this.#options.profile.permissionCall?.(request.toolCall) ?? request.toolCall;
-    const toolCall = this.#isOwn(request) ? asked : named(asked, request);
+    const reported = this.#options.profile.permissionCall?.(request.toolCall) ?? request.toolCall;
+    const toolCall = this.#isOwn(request) ? reported : named(reported, request);
     const id = textAt(toolCall, "toolCallId") ?? "";
     if (id === "") {
       this.#warn("The agent asked for permission without the id of the call: refused.");

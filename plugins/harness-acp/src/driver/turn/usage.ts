@@ -41,7 +41,7 @@ function fromUsage(usage: unknown): Usage | undefined {
     "totalTokens",
     "thoughtTokens",
     "cachedWriteTokens",
-  ].map((key) => known(usage, key));
+  ].map((key) => positiveAt(usage, key));
   const read = numberAt(usage, "cachedReadTokens");
   const beside = { cached: (read ?? 0) + (written ?? 0), thoughts: reasoning ?? 0 };
   const plain = (input ?? 0) + (output ?? 0);
@@ -64,10 +64,10 @@ function fromUsage(usage: unknown): Usage | undefined {
 
 function fromQuota(count: unknown): Usage | undefined {
   if (!isRecord(count)) return undefined;
-  return summed(known(count, "input_tokens"), known(count, "output_tokens"), undefined);
+  return summed(positiveAt(count, "input_tokens"), positiveAt(count, "output_tokens"), undefined);
 }
 
-function known(record: JsonRecord, key: string): number | undefined {
+function positiveAt(record: JsonRecord, key: string): number | undefined {
   const value = numberAt(record, key);
   return value !== undefined && value > 0 ? value : undefined;
 }

@@ -150,8 +150,8 @@ function modelsErrorKind(error: RequestError): string | undefined {
 function providerMessage(error: RequestError): string {
   const data = isRecord(error.data) ? error.data : {};
   const details = textAt(data, "details") ?? textAt(data, "message") ?? "";
-  const own = sentenceIn(error.message);
-  const said = /^internal error$/i.test(own) && details !== "" ? sentenceIn(details) : own;
+  const sentence = sentenceIn(error.message);
+  const said = /^internal error$/i.test(sentence) && details !== "" ? sentenceIn(details) : sentence;
   return shortLine(said) || "no reason given";
 }
 

@@ -52,11 +52,11 @@ export class MessageIntake {
 
   /** One agent's output. @param refuse called when it has to make room for the others. */
   line(refuse: (reason: AgentMessageRefused) => void): HeldLine {
-    const own: Held = { characters: 0, refuse };
-    this.#lines.add(own);
+    const line: Held = { characters: 0, refuse };
+    this.#lines.add(line);
     const change = (characters: number) => {
-      this.#held += characters - own.characters;
-      own.characters = characters;
+      this.#held += characters - line.characters;
+      line.characters = characters;
     };
     return {
       hold: (characters) => {
@@ -66,7 +66,7 @@ export class MessageIntake {
       },
       end: () => {
         change(0);
-        this.#lines.delete(own);
+        this.#lines.delete(line);
       },
     };
   }

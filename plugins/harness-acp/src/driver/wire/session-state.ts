@@ -16,14 +16,14 @@ const maxDescriptionLength = 1_024;
  * of it between two turns: each turn reports what has changed since the last report.
  */
 export class SessionState {
-  readonly #known = new Map<StateEvent["type"], StateEvent>();
+  readonly #current = new Map<StateEvent["type"], StateEvent>();
   readonly #unreported = new Set<StateEvent["type"]>();
 
   /** The event for an update; undefined if it changes nothing, or isn't about the session's state. */
   changed(update: unknown): StateEvent | undefined {
     const event = isRecord(update) ? stateIn(update) : undefined;
-    if (event === undefined || isDeepStrictEqual(event, this.#known.get(event.type))) return undefined;
-    this.#known.set(event.type, event);
+    if (event === undefined || isDeepStrictEqual(event, this.#current.get(event.type))) return undefined;
+    this.#current.set(event.type, event);
     return event;
   }
 
@@ -41,7 +41,7 @@ export class SessionState {
 
   /** What was noted since the last turn. */
   take(): readonly StateEvent[] {
-    const events = [...this.#known.values()].filter(({ type }) => this.#unreported.has(type));
+    const events = [...this.#current.values()].filter(({ type }) => this.#unreported.has(type));
     this.#unreported.clear();
     return events;
   }

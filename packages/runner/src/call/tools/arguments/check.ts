@@ -65,9 +65,9 @@ export class ArgumentsCheck {
  * first, as MCP specifies; many generators write draft-07 without naming it. Each schema gets its own validator:
  * two tools may use the same `$id`, and no request may refer to the schema of another.
  */
-function compile(given: JsonObject): ValidateFunction | Error {
+function compile(document: JsonObject): ValidateFunction | Error {
   // An asynchronous schema returns a promise, which is always truthy.
-  const { $schema: dialect, $async: _asynchronous, ...schema } = given;
+  const { $schema: dialect, $async: _asynchronous, ...schema } = document;
   const isOlder = typeof dialect === "string" && /draft-0[3-7]/.test(dialect);
   const byOlder = () => {
     checkers.older ??= new Ajv(options);

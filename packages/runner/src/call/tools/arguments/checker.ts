@@ -21,13 +21,13 @@ export class ToolArguments {
   constructor(private readonly checker: ArgumentsChecker) {}
 
   /** The problem, in words that the model can act on; undefined if there is none. */
-  async problem(tool: ToolSpec, given: JsonObject, signal: AbortSignal): Promise<string | undefined> {
+  async problem(tool: ToolSpec, input: JsonObject, signal: AbortSignal): Promise<string | undefined> {
     if (!needsCheck(tool)) return undefined;
     const schema = this.#schemaOf(tool);
     if (schema.length > maxSchemaLength) {
       return `Tool '${tool.name}' can't be called: its inputSchema has more than ${count(maxSchemaLength)} characters.`;
     }
-    const text = JSON.stringify(withoutEphemeral(tool, given));
+    const text = JSON.stringify(withoutEphemeral(tool, input));
     if (text.length > maxArgumentsLength) {
       return `Tool '${tool.name}' was given arguments of more than ${count(maxArgumentsLength)} characters. Send less.`;
     }
@@ -49,8 +49,8 @@ export class ToolArguments {
   }
 
   #schemaOf(tool: ToolSpec): string {
-    const known = this.#schemas.get(tool.name);
-    if (known !== undefined) return known;
+    const cached = this.#schemas.get(tool.name);
+    if (cached !== undefined) return cached;
     const schema = JSON.stringify(schemaWithoutEphemeral(tool));
     this.#schemas.set(tool.name, schema);
     return schema;
@@ -58,10 +58,10 @@ export class ToolArguments {
 }
 
 /** What is meant for the user alone is checked against nothing: the model may leave it out, or write it as it likes. */
-function withoutEphemeral({ ephemeralArgs = [] }: ToolSpec, given: JsonObject): JsonObject {
-  if (ephemeralArgs.length === 0) return given;
+function withoutEphemeral({ ephemeralArgs = [] }: ToolSpec, input: JsonObject): JsonObject {
+  if (ephemeralArgs.length === 0) return input;
   const hidden = new Set(ephemeralArgs);
-  return Object.fromEntries(Object.entries(given).filter(([name]) => !hidden.has(name)));
+  return Object.fromEntries(Object.entries(input).filter(([name]) => !hidden.has(name)));
 }
 
 function schemaWithoutEphemeral({ inputSchema, ephemeralArgs = [] }: ToolSpec): JsonObject {
@@ -78,8 +78,8 @@ export function needsCheck({ inputSchema: { type, properties, ...more } }: ToolS
 }
 
 /** Why arguments can't be handled, checked before anything traverses them; undefined if they can. */
-export function unusableArguments(name: string, given: unknown): string | undefined {
-  if (pathBeyondDepth(given) === undefined) return undefined;
+export function unusableArguments(name: string, input: unknown): string | undefined {
+  if (pathBeyondDepth(input) === undefined) return undefined;
   return `Tool '${name}' was given arguments with too many levels of lists and objects within each other. Send fewer.`;
 }
 
