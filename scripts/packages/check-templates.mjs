@@ -93,7 +93,9 @@ const partsTaken = {
  * @param {string} name
  */
 async function throughDoor(ambit, plugin, name) {
-  const env = { ...environment(), AMBIT_AUTH: "none", AMBIT_PORT: "0" };
+  // Not the runs of the machine's own server.
+  const places = { AMBIT_SQLITE_FILE: join(plugin, "runs.sqlite"), AMBIT_BLOBS_FOLDER: join(plugin, "blobs") };
+  const env = { ...environment(), ...places, AMBIT_AUTH: "none", AMBIT_PORT: "0" };
   const server = spawn(ambit, ["serve"], { cwd: plugin, env, stdio: ["ignore", "ignore", "pipe"] });
   try {
     let stderr = "";
