@@ -504,7 +504,7 @@ describe("every screen", () => {
     const request = demo(lines, { runId: "keyboard", sandboxPermission: boundary, outputs: { patch: true } });
     await server.client.run(request).result;
     const { page } = await signedIn(context);
-    const places = ["/runs?session=none", "/questions", "/start", "/host"];
+    const places = ["/runs?session=none", "/questions", "/start", "/usage", "/host"];
     for (const tab of ["activity", "files", "boundary"]) places.push(`/runs/keyboard?tab=${tab}`);
     for (const place of places) {
       await goTo(page, place);
@@ -819,6 +819,9 @@ describe("the host", () => {
     await page.getByRole("heading", { name: "Sandbox local" }).waitFor();
     await page.getByRole("button", { name: "No outbound connection succeeds" }).click();
     await page.getByText("network.deny").waitFor();
+    await page.getByText("ambit verify --sandbox local").waitFor();
+    const agent = (title: string) => page.getByRole("listitem").filter({ hasText: title });
+    await agent("demo").getByText("comes with its plugin").waitFor();
     expect(await accessibilityFaults(page)).toEqual([]);
     expect(complaints).toEqual([]);
   });

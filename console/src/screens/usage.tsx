@@ -80,7 +80,7 @@ export function UsageScreen() {
               <input
                 type="date"
                 aria-label={end === "from" ? "First day" : "Last day"}
-                className={inputClass}
+                className={`${inputClass} focus-within:outline-2 focus-within:outline-accent`}
                 value={range[end]}
                 onChange={({ target }) => change({ ...range, days: undefined, [end]: target.value })}
               />

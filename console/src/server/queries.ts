@@ -55,6 +55,14 @@ export const quotas = queryOptions({
   refetchInterval: 5_000,
 });
 
+export type Host = Schema<"HostResponse">;
+
+export const host = queryOptions({
+  queryKey: ["host"],
+  queryFn: ({ signal }) => client.host({ signal }),
+  staleTime: 10_000,
+});
+
 export const patch = (place: RunPlace) =>
   queryOptions({
     queryKey: ["patch", place.projectId, place.runId],

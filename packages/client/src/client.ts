@@ -328,6 +328,11 @@ export class AmbitClient {
     return await this.#http.json("/plugins", options);
   }
 
+  /** The server's host: its agents with their versions, what is required of it, and what was verified. For the operator. */
+  async host(options: CallOptions = {}): Promise<Schema<"HostResponse">> {
+    return await this.#http.json("/host", options);
+  }
+
   /**
    * A link that signs in to the server's console once, within minutes, as this token's owner. A server without a console
    * has no such route.

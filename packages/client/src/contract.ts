@@ -1456,6 +1456,50 @@ export interface components {
                 probedAt: string;
             }[];
         };
+        /** HostResponse */
+        HostResponse: {
+            version: string;
+            node: string;
+            agents: {
+                harness: string;
+                title: string;
+                comesAlong: boolean;
+                installed?: {
+                    version: string;
+                    tested: string;
+                    agent?: {
+                        version: string;
+                        tested?: string;
+                        name: string;
+                    };
+                };
+                installs: {
+                    name: string;
+                    version: string;
+                }[];
+            }[];
+            rules: {
+                name: string;
+                requires: string;
+                metBy: string[];
+                gaps: components["schemas"]["Gap"][];
+            }[];
+            notices: string[];
+            verifications: {
+                sandbox: string;
+                capabilities: {
+                    /** @enum {string} */
+                    capability: "network.deny" | "network.allow-cidr" | "network.allow-host" | "filesystem.read-only" | "filesystem.workspace-only" | "filesystem.none" | "filesystem.host-hidden" | "process.contained" | "environment.named-only" | "environment.per-tool" | "resources.memory" | "resources.processes" | "resources.cpu" | "resources.disk" | "secrets.hidden" | "inbound.ports";
+                    assurance: string;
+                    attacks: number;
+                    reason?: string;
+                    fix?: string;
+                    /** Format: date-time */
+                    at: string;
+                    version: string;
+                }[];
+            }[];
+        };
         /** HealthResponse */
         HealthResponse: {
             /** @constant */

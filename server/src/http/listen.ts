@@ -25,6 +25,7 @@ import { InnerConnections } from "./doors/inner-connections.js";
 import type { ServerState } from "./health/answers.js";
 import { HealthListener } from "./health/health-listener.js";
 import { Readiness } from "./health/readiness.js";
+import { hostResponse } from "./host-route.js";
 import { stateOf } from "./metrics.js";
 import { UnreadTexts } from "./response/unread.js";
 import { Readers } from "./runs/readers.js";
@@ -249,6 +250,7 @@ function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle
     probing: () => lifecycle.probing,
     isDraining: () => lifecycle.isDraining,
     version: version(),
+    host: () => hostResponse(ambit),
   });
   const respond = getRequestListener((request, env) => app.fetch(request, env), {
     // The plugins of this process keep the platform's own Request and Response.

@@ -2,6 +2,7 @@ import {
   actorDescriptionSchema,
   contentBlockSchema,
   failedResultSchema,
+  gapSchema,
   jsonObjectSchema,
   outputFileSchema,
   runResultSchema,
@@ -11,6 +12,7 @@ import {
 import { tallyDimensions } from "@ambit/durable/store";
 import { z } from "zod";
 import { pageRights } from "../tenants/page-grant.js";
+import { verificationSchema } from "../verifications.js";
 
 /** The records of a stream: `StreamRecord`, or for a refused run the one record with the reason. */
 export const responseRecordSchema = z.discriminatedUnion("kind", [
@@ -56,6 +58,51 @@ export const runMessageSchema = z.strictObject({
     .union([z.string().min(1), z.array(contentBlockSchema).min(1)])
     .meta({ description: "Text, or a list of blocks that the agent takes in a prompt." }),
 });
+
+const agentVersion = z.strictObject({
+  version: z.string(),
+  /** The version that the plugin was tested with. */
+  tested: z.string(),
+});
+
+/** `GET /host`: what `ambit agents`, `ambit doctor` and the last `ambit verify` say of a replica's host. */
+export const hostResponseSchema = z.strictObject({
+  /** Of Ambit. */
+  version: z.string(),
+  /** Of Node.js. */
+  node: z.string(),
+  agents: z.array(
+    z.strictObject({
+      harness: z.string(),
+      title: z.string(),
+      /** Whether it is part of its plugin: then nothing is installed. */
+      comesAlong: z.boolean(),
+      /** Where that is an adapter, `agent` is the agent behind it. Absent: it isn't installed. */
+      installed: agentVersion
+        .extend({
+          agent: agentVersion.partial({ tested: true }).extend({ name: z.string() }).optional(),
+        })
+        .optional(),
+      /** What `ambit agents install` brings. */
+      installs: z.array(z.strictObject({ name: z.string(), version: z.string() })),
+    }),
+  ),
+  /** What the configuration requires, and which sandboxes guarantee it here. None: runs under it are refused. */
+  rules: z.array(
+    z.strictObject({
+      name: z.string(),
+      /** As `ambit doctor --require` takes it. */
+      requires: z.string(),
+      metBy: z.array(z.string()),
+      gaps: z.array(gapSchema),
+    }),
+  ),
+  /** What else the operator should look at, a sentence each. */
+  notices: z.array(z.string()),
+  /** The last `ambit verify` of each sandbox and capability, by the user that runs this server. */
+  verifications: z.array(verificationSchema),
+});
+export type HostResponse = z.infer<typeof hostResponseSchema>;
 
 const count = z.int().nonnegative();
 

@@ -5,6 +5,7 @@ import { planResponse } from "../plan-response.js";
 import { requireOperator } from "./caller/admit-caller.js";
 import { callerOptions } from "./caller/caller-options.js";
 import { healthAnswer, readyAnswer } from "./health/answers.js";
+import { hostRoute } from "./host-route.js";
 import type { HttpRoute } from "./http-route.js";
 import { sendMetrics } from "./metrics.js";
 import { documentOf } from "./openapi-document.js";
@@ -141,6 +142,7 @@ export const routes: readonly HttpRoute[] = [
     },
     handle: async ({ context }) => json(200, { actors: await context.runner.registry.describe() }),
   },
+  hostRoute,
   {
     method: "GET",
     path: "/metrics",

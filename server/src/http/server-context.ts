@@ -13,6 +13,7 @@ import type { Console } from "./console/console.js";
 import type { InnerConnections } from "./doors/inner-connections.js";
 import type { Readiness } from "./health/readiness.js";
 import type { UnreadTexts } from "./response/unread.js";
+import type { HostResponse } from "./route-schemas.js";
 import type { Beginnings } from "./runs/beginnings.js";
 import type { Readers } from "./runs/readers.js";
 import type { RunQueue } from "./runs/run-queue.js";
@@ -53,6 +54,8 @@ export interface ServerContext {
   /** Names this replica to callers that find its sessions again by it. */
   readonly replicaId: string;
   readonly version: string;
+  /** This replica's host, as it is now. */
+  host(): Promise<HostResponse>;
 }
 
 /** One request in Node's form: bodies are counted and responses written without a layer in between. */

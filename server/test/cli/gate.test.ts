@@ -2,7 +2,7 @@ import { type ActorDescription, type Capability, capabilities } from "@ambit/cor
 import { candidates, sandbox } from "@ambit/fakes/actors";
 import { describe, expect, it } from "vitest";
 import { doctorReport, isLacking } from "../../src/cli/display/doctor-report.js";
-import { gatesOf, parseRequire, requireText, rulesOf } from "../../src/cli/gate.js";
+import { gatesOf, parseRequire, requireText, rulesOf } from "../../src/gate.js";
 import { tenantsSchema } from "../../src/tenants/schema.js";
 import { newToken } from "../../src/tenants/tenants.js";
 

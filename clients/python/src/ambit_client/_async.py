@@ -627,6 +627,10 @@ class AsyncClient:
         """Every actor, with its claims and what was proven on the server's host."""
         return await self._http.get(models.PluginsResponse, "/plugins")
 
+    async def host(self) -> models.HostResponse:
+        """The server's host: its agents with their versions, what is required of it, and what was verified."""
+        return await self._http.get(models.HostResponse, "/host")
+
     async def health(self) -> models.HealthResponse:
         return await self._http.get(models.HealthResponse, "/health")
 

@@ -625,6 +625,10 @@ class Client:
         """Every actor, with its claims and what was proven on the server's host."""
         return self._http.get(models.PluginsResponse, "/plugins")
 
+    def host(self) -> models.HostResponse:
+        """The server's host: its agents with their versions, what is required of it, and what was verified."""
+        return self._http.get(models.HostResponse, "/host")
+
     def health(self) -> models.HealthResponse:
         return self._http.get(models.HealthResponse, "/health")
 

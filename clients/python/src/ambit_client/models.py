@@ -2489,6 +2489,86 @@ class PluginsResponse(BaseModel):
     actors: list[PluginsResponseActor]
 
 
+class HostResponseAgentInstalledAgent(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    version: str
+    tested: str | None = None
+    name: str
+
+
+class HostResponseAgentInstalled(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    version: str
+    tested: str
+    agent: HostResponseAgentInstalledAgent | None = None
+
+
+class HostResponseAgentInstall(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    name: str
+    version: str
+
+
+class HostResponseAgent(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    harness: str
+    title: str
+    comes_along: Annotated[bool, Field(alias='comesAlong')]
+    installed: HostResponseAgentInstalled | None = None
+    installs: list[HostResponseAgentInstall]
+
+
+class HostResponseRule(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    name: str
+    requires: str
+    met_by: Annotated[list[str], Field(alias='metBy')]
+    gaps: list[Gap]
+
+
+class HostResponseVerificationCapability(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    capability: Literal['network.deny', 'network.allow-cidr', 'network.allow-host', 'filesystem.read-only', 'filesystem.workspace-only', 'filesystem.none', 'filesystem.host-hidden', 'process.contained', 'environment.named-only', 'environment.per-tool', 'resources.memory', 'resources.processes', 'resources.cpu', 'resources.disk', 'secrets.hidden', 'inbound.ports']
+    assurance: str
+    attacks: Annotated[int, Field(ge=-9007199254740991, le=9007199254740991)]
+    reason: str | None = None
+    fix: str | None = None
+    at: AwareDatetime
+    version: str
+
+
+class HostResponseVerification(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    sandbox: str
+    capabilities: list[HostResponseVerificationCapability]
+
+
+class HostResponse(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    version: str
+    node: str
+    agents: list[HostResponseAgent]
+    rules: list[HostResponseRule]
+    notices: list[str]
+    verifications: list[HostResponseVerification]
+
+
 class HealthResponse(BaseModel):
     model_config = ConfigDict(
         populate_by_name=True,

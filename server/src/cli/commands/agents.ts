@@ -1,21 +1,14 @@
-import type { Harness } from "@ambit/core/plugin";
+import type { Registry } from "@ambit/core";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
+import { agentsIn, versionText } from "../../host.js";
 import { openAmbit } from "../../open.js";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
 
 /** `ambit agents`: the loaded agents with their versions, and how to install those that are missing. */
 export async function agents(options: Overrides & { readonly json?: boolean }): Promise<number> {
-  const rows = (await harnesses(options)).map(({ id, aliases, installation }) => ({
-    id,
-    aliases,
-    title: installation?.title ?? id,
-    pinned: installation?.packages ?? [],
-    // An agent without an installation is part of its plugin.
-    installed: installation === undefined ? null : (installation.installed() ?? null),
-    comesAlong: installation === undefined,
-  }));
+  const rows = await agentsIn(await loadedRegistry(options));
   if (options.json === true) {
     process.stdout.write(`${JSON.stringify(rows, undefined, 2)}\n`);
     return exitCodes.ok;
@@ -49,20 +42,9 @@ function installedText(installed: {
   return `${versionText({ version, tested })}, adapter ${versionText(installed)}`;
 }
 
-/** A version other than the tested one may behave differently: its permissions were never tried. */
-export function versionText({
-  version,
-  tested,
-}: {
-  readonly version: string;
-  readonly tested: string;
-}): string {
-  return version === tested ? version : `${version} (tested: ${tested})`;
-}
-
 /** `ambit agents install <id>`. */
 export async function installAgent(name: string, options: Overrides): Promise<number> {
-  const all = await harnesses(options);
+  const all = (await loadedRegistry(options)).knownCandidates().harnesses.map(({ actor }) => actor);
   const harness = all.find(({ id, aliases }) => id === name || aliases.includes(name));
   const known = all.filter(({ installation }) => installation !== undefined).map(({ id }) => id);
   const say = (line: string) => process.stderr.write(`${line}\n`);
@@ -85,8 +67,7 @@ export async function installAgent(name: string, options: Overrides): Promise<nu
   return exitCodes.ok;
 }
 
-async function harnesses(options: Overrides): Promise<readonly Harness[]> {
+async function loadedRegistry(options: Overrides): Promise<Registry> {
   const environment = takeEnvironment(process.env);
-  const { registry } = await openAmbit({ environment, overrides: options, logLevel: "warn" });
-  return registry.knownCandidates().harnesses.map(({ actor }) => actor);
+  return (await openAmbit({ environment, overrides: options, logLevel: "warn" })).registry;
 }

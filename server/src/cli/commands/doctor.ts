@@ -1,14 +1,13 @@
-import { readabilityIn } from "@ambit/core";
 import { type ProxyTrial, tryProxies } from "@ambit/egress/client";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
+import { gatesOf, parseRequire, rulesOf } from "../../gate.js";
+import { agentNotices, agentsIn, untestedOf } from "../../host.js";
 import { openAmbit } from "../../open.js";
 import { doctorReport, isLacking } from "../display/doctor-report.js";
 import { columnsOf } from "../display/layout.js";
 import { Progress } from "../display/progress.js";
 import { endsCommand, exitCodes } from "../exit-codes.js";
-import { gatesOf, parseRequire, rulesOf } from "../gate.js";
-import { versionText } from "./agents.js";
 import { probeAll } from "./probe-all.js";
 
 export interface DoctorOptions extends Overrides {
@@ -47,32 +46,19 @@ export async function doctor(options: DoctorOptions): Promise<number> {
     progress.end();
     const rules = required === undefined ? rulesOf(settings) : [{ name: "--require", required }];
     const gates = gatesOf(rules, registry.knownCandidates());
-    const { sandboxes, harnesses } = registry.knownCandidates();
-    const unreadable = sandboxes
-      .flatMap(({ actor: sandbox }) => harnesses.map(({ actor }) => readabilityIn(sandbox, actor)))
-      .filter((readability) => readability !== true);
-    const untested = harnesses.flatMap(({ actor }) => {
-      const installed = actor.installation?.installed();
-      if (installed === undefined) return [];
-      const { version, tested, agent } = installed;
-      if (version !== tested) return [{ agent: actor.id, version, tested }];
-      // The agent behind an adapter that is the tested one.
-      return agent?.tested === undefined || agent.version === agent.tested
-        ? []
-        : [{ agent: actor.id, version: agent.version, tested: agent.tested }];
-    });
+    const agents = await agentsIn(registry);
     const isRefused = isLacking({ actors, gates });
     const notices = [
       ...settings.notices,
       ...proxies.filter(({ works }) => !works).map(wayOut),
-      // Agents share Node.js.
-      ...new Set(unreadable.map(({ reason, fix }) => `${reason} (fix: ${fix})`)),
-      ...untested.map(
-        (found) =>
-          `${found.agent} ${versionText(found)}: whether it asks before it acts was tested with that version only. Install it: ambit agents install ${found.agent}`,
-      ),
+      ...(await agentNotices(registry, agents)),
     ];
-    const report = { actors, untestedAgents: untested, gates, ...(upstreamProxy && { proxies }) };
+    const report = {
+      actors,
+      untestedAgents: untestedOf(agents),
+      gates,
+      ...(upstreamProxy && { proxies }),
+    };
     process.stdout.write(
       options.json === true
         ? `${JSON.stringify(report, undefined, 2)}\n`

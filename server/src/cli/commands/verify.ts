@@ -1,9 +1,10 @@
-import { type Capability, capabilities, isCapability } from "@ambit/core";
+import { type Capability, capabilities, isCapability, messageOf } from "@ambit/core";
 import type { VerifyReport } from "@ambit/testkit";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { openAmbit } from "../../open.js";
+import { keepVerification } from "../../verifications.js";
 import { columnsOf } from "../display/layout.js";
 import { Progress } from "../display/progress.js";
 import { verifyReport } from "../display/verify-report.js";
@@ -74,6 +75,9 @@ async function attack(options: VerifyOptions, progress: Progress): Promise<numbe
     },
   });
   progress.end();
+  await keepVerification(report).catch((error: unknown) =>
+    process.stderr.write(`ambit: the result isn't kept for GET /host: ${messageOf(error)}\n`),
+  );
   process.stdout.write(
     options.json === true
       ? `${JSON.stringify(report, undefined, 2)}\n`

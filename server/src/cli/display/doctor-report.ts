@@ -1,6 +1,6 @@
 import { type ActorDescription, type Capability, capabilities, type Finding } from "@ambit/core";
+import { type Gate, gateGaps, requireText } from "../../gate.js";
 import { printable } from "../../logging/printable.js";
-import { type Gate, gateGaps, requireText } from "../gate.js";
 import { colors } from "./colors.js";
 import { marks, padded, widest, wrapped } from "./layout.js";
 

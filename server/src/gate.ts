@@ -9,8 +9,8 @@ import {
   settingsProblems,
 } from "@ambit/core";
 import { type MinimumBoundary, minimumBoundarySchema } from "@ambit/runner";
-import type { Settings } from "../configuration/load.js";
-import { ConfigurationInvalid } from "../configuration/problems.js";
+import type { Settings } from "./configuration/load.js";
+import { ConfigurationInvalid } from "./configuration/problems.js";
 
 /** A boundary that a deployment must be able to guarantee, and whether this host does. */
 export interface Gate {
