@@ -51,11 +51,13 @@ export class Commands {
     if (command === undefined) return;
     const key = keyOf({ request, command });
     this.#forget(Date.now());
-    const known = this.#commands.get(key);
-    if (known !== undefined) throw new CommandExecuted(command, this.#resultOf(key, known));
-    const own = this.#ofProjects.get(projectOf(request)) ?? 0;
-    if (own >= maxCommands.perProject)
-      throw new AtCapacity(`${own} commands of this project are remembered already: try again later.`);
+    const earlier = this.#commands.get(key);
+    if (earlier !== undefined) throw new CommandExecuted(command, this.#resultOf(key, earlier));
+    const projectCommands = this.#ofProjects.get(projectOf(request)) ?? 0;
+    if (projectCommands >= maxCommands.perProject)
+      throw new AtCapacity(
+        `${projectCommands} commands of this project are remembered already: try again later.`,
+      );
     if (this.#commands.size >= maxCommands.total)
       throw new AtCapacity(`${maxCommands.total} commands are remembered already: try again later.`);
   }
@@ -81,13 +83,13 @@ export class Commands {
       this.#delete(key);
       return result;
     }
-    const kept = { ...result, events: [] };
+    const remembered = { ...result, events: [] };
     const { project } = command;
     // In the order in which they ended, so that the oldest is the first.
     this.#commands.delete(key);
     this.#commands.set(key, { project, endedAt: Date.now() });
-    this.#results.set(project, key, kept, sizeOf(kept));
-    return kept;
+    this.#results.set(project, key, remembered, sizeOf(remembered));
+    return remembered;
   }
 
   #forget(now: number): void {

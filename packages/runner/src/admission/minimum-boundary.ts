@@ -59,8 +59,8 @@ export function belowMinimum(boundary: Boundary, minimum: MinimumBoundary, whose
     );
   for (const name of ["memoryMb", "processes", "cpus", "diskMb"] as const) {
     const max = resources[name];
-    const asked = boundary.resources[name];
-    if (max !== undefined && (asked === undefined || asked > max))
+    const requested = boundary.resources[name];
+    if (max !== undefined && (requested === undefined || requested > max))
       issues.push(issue(`resources.${name}`, `resources.${name}`, max, `send ${max} or less`));
   }
   if (secrets === "hidden" && boundary.secrets !== "hidden")

@@ -29,7 +29,7 @@ export class RunBudget {
   readonly #settings: BudgetSettings | undefined;
   readonly #session: SessionAccount;
   #opened: Promise<void> | undefined;
-  #asked: Promise<Continuation> | undefined;
+  #question: Promise<Continuation> | undefined;
   readonly #slots = new FairSlots({
     atOnce: maxConcurrentRequests,
     perOwner: maxConcurrentRequests,
@@ -166,11 +166,11 @@ export class RunBudget {
     used: BudgetUsage,
     signal: AbortSignal,
   ): Promise<Continuation> {
-    this.#asked ??= this.#askUser(settings, used).finally(() => {
-      this.#asked = undefined;
+    this.#question ??= this.#askUser(settings, used).finally(() => {
+      this.#question = undefined;
     });
-    const asked = this.#asked;
-    return await unlessAborted(signal, () => asked);
+    const question = this.#question;
+    return await unlessAborted(signal, () => question);
   }
 
   async #askUser(settings: BudgetSettings, used: BudgetUsage): Promise<Continuation> {

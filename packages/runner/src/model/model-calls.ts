@@ -45,7 +45,7 @@ function emptyTally(): Tally {
 export class ModelCalls implements ModelCaller {
   #isCounted = false;
   /** Requests for the run's own model. */
-  readonly #own = emptyTally();
+  readonly #main = emptyTally();
   /** Those for models that the agent asks by itself, such as for a title: they may end in any order with the others. */
   readonly #auxiliary = emptyTally();
 
@@ -83,7 +83,7 @@ export class ModelCalls implements ModelCaller {
   begin(model: string, max?: ModelUsage): ModelExchange {
     this.approved.modelAsked();
     const observed = this.events.observation.modelCalled(model);
-    const tally = model === this.run.plan.gateway?.use.model ? this.#own : this.#auxiliary;
+    const tally = model === this.run.plan.gateway?.use.model ? this.#main : this.#auxiliary;
     return {
       used: (usage) => {
         this.#isCounted = true;
@@ -96,14 +96,14 @@ export class ModelCalls implements ModelCaller {
         tally.atLimitInARow = stopReason === "max_tokens" ? tally.atLimitInARow + 1 : 0;
         if (failure === undefined) tally.answered += 1;
         if (failure?.isPartial === true) tally.partial += 1;
-        if (tally === this.#own) this.#refused = undefined;
+        if (tally === this.#main) this.#refused = undefined;
         tally.inARow = failure === undefined ? 0 : tally.inARow + 1;
         observed.ended(failure);
         // Some agents retry for more than a minute, without reporting it and without a setting for it.
-        if (failure !== undefined && tally === this.#own && tally.inARow >= this.limits.modelFailures)
+        if (failure !== undefined && tally === this.#main && tally.inARow >= this.limits.modelFailures)
           this.scope.abort(asModelFailed(failure));
         // A model may be told to go on a few times; one that ends within a call's arguments begins again each time.
-        if (tally === this.#own && tally.atLimitInARow >= 2 * this.limits.modelFailures)
+        if (tally === this.#main && tally.atLimitInARow >= 2 * this.limits.modelFailures)
           this.scope.abort(asModelFailed(alwaysAtLimit(tally.atLimitInARow)));
       },
     };
@@ -128,7 +128,7 @@ export class ModelCalls implements ModelCaller {
    * @throws ModelFailed with the last of them, or BoundaryRefused where the gateway refused it
    */
   requireResponse(): void {
-    if (this.#own.answered + this.#own.partial + this.#auxiliary.answered > 0) return;
+    if (this.#main.answered + this.#main.partial + this.#auxiliary.answered > 0) return;
     if (this.#refused !== undefined) throw new BoundaryRefused([this.#refused]);
     const failure = this.#failure();
     if (failure !== undefined) throw this.#modelFailed(failure);
@@ -140,17 +140,17 @@ export class ModelCalls implements ModelCaller {
    */
   stopReason(reported: string | undefined): string | undefined {
     const isOrdinary = reported === undefined || reported === "end_turn";
-    return isOrdinary && this.#own.atLimitInARow > 0 ? "max_tokens" : reported;
+    return isOrdinary && this.#main.atLimitInARow > 0 ? "max_tokens" : reported;
   }
 
   /** Whether an agent's failure is only that its model stopped at the limit of its answer's length. */
   isLimit({ code }: AmbitError): boolean {
-    return code === "model_failed" && this.#own.atLimitInARow > 0;
+    return code === "model_failed" && this.#main.atLimitInARow > 0;
   }
 
   /** A turn was completed: agents take a part of an answer for the whole, or show it once more. */
   warnOfPartial(): void {
-    const { partial, answered } = this.#own;
+    const { partial, answered } = this.#main;
     if (partial === 0) return;
     const count = `${partial} of ${partial + answered} answers of the model`;
     this.events.warn({
@@ -162,10 +162,10 @@ export class ModelCalls implements ModelCaller {
   /** An agent's failure with its real cause, where the gateway knows it: the last request to the model failed. */
   explained(failure: AmbitError): AmbitError {
     const isModels =
-      failure.code === "model_failed" || (failure.code === "harness_failed" && this.#own.answered === 0);
+      failure.code === "model_failed" || (failure.code === "harness_failed" && this.#main.answered === 0);
     if (isModels && this.#refused !== undefined) return new BoundaryRefused([this.#refused]);
-    const known = isModels ? this.#failure() : undefined;
-    return known === undefined ? failure : this.#modelFailed(known, failure);
+    const modelFailure = isModels ? this.#failure() : undefined;
+    return modelFailure === undefined ? failure : this.#modelFailed(modelFailure, failure);
   }
 
   /** Adds the models that the agent lists, where the provider doesn't know the requested one. */
@@ -179,7 +179,7 @@ export class ModelCalls implements ModelCaller {
   }
 
   #failure(): ModelFailure | undefined {
-    return this.#own.failure ?? this.#auxiliary.failure;
+    return this.#main.failure ?? this.#auxiliary.failure;
   }
 }
 

@@ -117,10 +117,10 @@ export class SessionSpending {
     const project = projectOf(request);
     this.#forget(project);
     const name = { project, session: sessionId };
-    const known = this.#sessions.get(project, sessionId) ?? { spent: new Spent(), lastUsed: 0 };
-    known.lastUsed = this.now();
-    this.#sessions.set(project, sessionId, known);
-    return new SessionAccount(known.spent, this.keeper, name);
+    const entry = this.#sessions.get(project, sessionId) ?? { spent: new Spent(), lastUsed: 0 };
+    entry.lastUsed = this.now();
+    this.#sessions.set(project, sessionId, entry);
+    return new SessionAccount(entry.spent, this.keeper, name);
   }
 
   #forget(project: string | undefined): void {

@@ -20,29 +20,29 @@ interface Read {
  * `traceparent` beside it. What is malformed is left out with a warning, since a tracing fault mustn't stop a run. Pure.
  */
 export function inCallersTrace({ request, warnings }: Read, headers: CallersTrace = {}): Read {
-  const given = request.context?.propagation ?? {};
-  const found: Warning[] = [];
-  const [trace, place] = given.traceparent === undefined ? [headers, ""] : [given, "context.propagation."];
+  const inBody = request.context?.propagation ?? {};
+  const ignored: Warning[] = [];
+  const [trace, place] = inBody.traceparent === undefined ? [headers, ""] : [inBody, "context.propagation."];
   const span = trace.traceparent === undefined ? undefined : remoteSpan(trace.traceparent);
   if (trace.traceparent !== undefined && span === undefined)
-    found.push({
+    ignored.push({
       path: `${place}traceparent`,
       message: "is malformed and was ignored: the run doesn't continue the caller's trace",
     });
   const tracestate = span === undefined ? undefined : trace.tracestate;
   const passesState = tracestate !== undefined && isTracestate(tracestate);
   if (tracestate !== undefined && tracestate !== "" && !passesState)
-    found.push({ path: `${place}tracestate`, message: "is malformed or too long, and was ignored" });
-  if (given.traceparent === undefined && given.tracestate !== undefined)
-    found.push({
+    ignored.push({ path: `${place}tracestate`, message: "is malformed or too long, and was ignored" });
+  if (inBody.traceparent === undefined && inBody.tracestate !== undefined)
+    ignored.push({
       path: "context.propagation.tracestate",
       message: "has no effect without a `traceparent` beside it",
     });
-  const baggage = given.baggage ?? headers.baggage;
+  const baggage = inBody.baggage ?? headers.baggage;
   const passesBaggage = baggage !== undefined && isBaggage(baggage);
   if (baggage !== undefined && baggage !== "" && !passesBaggage)
-    found.push({
-      path: given.baggage === undefined ? "baggage" : "context.propagation.baggage",
+    ignored.push({
+      path: inBody.baggage === undefined ? "baggage" : "context.propagation.baggage",
       message: "is malformed or too long, and was ignored",
     });
   const propagation = {
@@ -52,7 +52,7 @@ export function inCallersTrace({ request, warnings }: Read, headers: CallersTrac
   };
   const { context: _given, ...rest } = request;
   const context = Object.keys(propagation).length === 0 ? {} : { context: { propagation } };
-  return { request: { ...rest, ...context }, warnings: [...warnings, ...found] };
+  return { request: { ...rest, ...context }, warnings: [...warnings, ...ignored] };
 }
 
 /** The caller's span in these headers; undefined without a well-formed one. Pure. */
@@ -89,9 +89,9 @@ function hasAtMost(value: unknown, max: number): boolean {
 /** Of a body that is refused, whatever else is in it. Pure. */
 export function askedIn(body: unknown): RequestedTelemetry {
   const trace = propagationSchema.safeParse(body).data?.context.propagation;
-  const given = isJsonObject(body) ? body.telemetry : undefined;
-  const telemetry = hasAtMost(given, maxValues)
-    ? telemetrySchema.safeParse({ telemetry: given }).data?.telemetry
+  const telemetrySent = isJsonObject(body) ? body.telemetry : undefined;
+  const telemetry = hasAtMost(telemetrySent, maxValues)
+    ? telemetrySchema.safeParse({ telemetry: telemetrySent }).data?.telemetry
     : undefined;
   return {
     ...(trace?.traceparent === undefined ? {} : { trace }),

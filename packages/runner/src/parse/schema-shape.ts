@@ -50,10 +50,10 @@ function each(keywords: readonly string[], rule: Rule): Record<string, Rule> {
  * Pure; takes time in proportion to the request, whose depth is limited before.
  */
 export function misshapenSchemas(tools: readonly Pick<ToolSpec, "inputSchema">[]): Issue[] {
-  const found: Issue[] = [];
+  const issues: Issue[] = [];
   for (const [index, { inputSchema }] of tools.entries())
-    search(inputSchema, { key: `customTools[${index}].inputSchema` }, found);
-  return found;
+    search(inputSchema, { key: `customTools[${index}].inputSchema` }, issues);
+  return issues;
 }
 
 /** Where a value stands in the request. Written out only for an issue: most schemas have none. */
@@ -62,28 +62,28 @@ interface Place {
   readonly above?: Place;
 }
 
-function search(value: unknown, above: Place, found: Issue[]): void {
-  if (!isJsonObject(value) || found.length > maxIssues) return;
+function search(value: unknown, above: Place, issues: Issue[]): void {
+  if (!isJsonObject(value) || issues.length > maxIssues) return;
   for (const keyword of Object.keys(value)) {
     const rule = rules.get(keyword);
     if (rule === undefined) continue;
     const held = value[keyword];
     const place = { key: keyword, above };
     const [accepts, expected] = rule;
-    if (!accepts(held)) found.push(issueAt(place, expected));
-    else if (rule === schemaMap) searchMap(held, place, found);
+    if (!accepts(held)) issues.push(issueAt(place, expected));
+    else if (rule === schemaMap) searchMap(held, place, issues);
     else if (Array.isArray(held) && (rule === schemaList || keyword === "items"))
-      for (const [key, one] of held.entries()) search(one, { key, above: place }, found);
-    else if (rule === schema || keyword === "items") search(held, place, found);
+      for (const [key, one] of held.entries()) search(one, { key, above: place }, issues);
+    else if (rule === schema || keyword === "items") search(held, place, issues);
   }
 }
 
-function searchMap(map: unknown, above: Place, found: Issue[]): void {
+function searchMap(map: unknown, above: Place, issues: Issue[]): void {
   if (!isJsonObject(map)) return;
   for (const key of Object.keys(map)) {
     const place = { key, above };
-    if (isSchema(map[key])) search(map[key], place, found);
-    else found.push(issueAt(place, schema[1]));
+    if (isSchema(map[key])) search(map[key], place, issues);
+    else issues.push(issueAt(place, schema[1]));
   }
 }
 

@@ -30,7 +30,7 @@ function issuesInWindows(schema: z.ZodType, value: unknown, level: KnownShape | 
   const longest = maxEntriesIn(value, level);
   if (longest <= windowSize) return [];
   // What is no part of a long list has the same issues in each window.
-  const found = new Map<string, Found>();
+  const issues = new Map<string, Found>();
   let count = 0;
   for (let from = 0; from < longest && count <= maxIssues; from += windowSize) {
     const { error } = schema.safeParse(windowOf(value, level, from));
@@ -38,13 +38,13 @@ function issuesInWindows(schema: z.ZodType, value: unknown, level: KnownShape | 
       const moved = inWhole(issue, value, from);
       const variants = innerPaths(moved);
       const key = JSON.stringify([moved.path.map(String), moved.code, variants]);
-      if (found.has(key)) continue;
-      found.set(key, moved);
+      if (issues.has(key)) continue;
+      issues.set(key, moved);
       // One variant's are reported.
       count += Math.max(1, ...variants.map(({ length }) => length));
     }
   }
-  return [...found.values()];
+  return [...issues.values()];
 }
 
 /** The places of what each variant of a union says. */
@@ -74,8 +74,8 @@ const withLists = new WeakMap<KnownShape, boolean>();
 /** Whether a value of this level may have lists or maps. */
 function hasLists(level: KnownShape | undefined): level is KnownShape {
   if (level === undefined) return false;
-  const known = withLists.get(level);
-  if (known !== undefined) return known;
+  const answer = withLists.get(level);
+  if (answer !== undefined) return answer;
   const has = level.kind !== "object" || fieldsWithLists(level).length > 0;
   withLists.set(level, has);
   return has;
@@ -87,12 +87,12 @@ const fields = new WeakMap<KnownShape, readonly (readonly [key: string, inner: K
 function fieldsWithLists(
   level: Extract<KnownShape, { kind: "object" }>,
 ): readonly (readonly [key: string, inner: KnownShape])[] {
-  const known = fields.get(level);
-  if (known !== undefined) return known;
-  const found: [string, KnownShape][] = [];
-  for (const [key, inner] of level.keys) if (hasLists(inner)) found.push([key, inner]);
-  fields.set(level, found);
-  return found;
+  const earlier = fields.get(level);
+  if (earlier !== undefined) return earlier;
+  const withListsBelow: [string, KnownShape][] = [];
+  for (const [key, inner] of level.keys) if (hasLists(inner)) withListsBelow.push([key, inner]);
+  fields.set(level, withListsBelow);
+  return withListsBelow;
 }
 
 /** The number of entries of its longest list or map. */
