@@ -94,7 +94,10 @@ const partsTaken = {
  */
 async function throughDoor(ambit, plugin, name) {
   // Not the runs of the machine's own server.
-  const places = { AMBIT_SQLITE_FILE: join(plugin, "runs.sqlite"), AMBIT_BLOBS_FOLDER: join(plugin, "blobs") };
+  const places = {
+    AMBIT_SQLITE_FILE: join(plugin, "runs.sqlite"),
+    AMBIT_BLOBS_FOLDER: join(plugin, "blobs"),
+  };
   const env = { ...environment(), ...places, AMBIT_AUTH: "none", AMBIT_PORT: "0" };
   const server = spawn(ambit, ["serve"], { cwd: plugin, env, stdio: ["ignore", "ignore", "pipe"] });
   try {

@@ -10,7 +10,7 @@ import { pinnedPackages } from "../../../scripts/pinned-packages.mjs";
 import { ambitCommand } from "../support/ambit.js";
 import { processes } from "../support/processes.js";
 
-const pinned = fileURLToPath(new URL("../../fakes/acpx", import.meta.url));
+const pinned = fileURLToPath(new URL("../../../scripts/acpx", import.meta.url));
 /** As root, a session has a user of its own, who may not write the folder. */
 const user = process.getuid?.() === 0 ? { uid: 12_345, gid: 12_345 } : {};
 const agent = [...ambitCommand, "acp", "--agent", "demo"].map((word) => `'${word}'`).join(" ");
