@@ -4,6 +4,9 @@ import { Button, Icon } from "../parts/basic.js";
 import { bytesText, numberText, visibleText } from "../parts/words.js";
 import { type ChosenFolder, filesChosenIn, filesDroppedIn, readFolder } from "../server/folder.js";
 
+/** Every browser has it, and no type of React. */
+const foldersOnly = { webkitdirectory: "" };
+
 type Files = Parameters<typeof readFolder>[0];
 
 /** A folder of the user's disk for the workspace: chosen, or dropped anywhere on what it is around. */
@@ -59,7 +62,7 @@ export function FolderDrop({
           type="file"
           aria-label="Folder for the workspace"
           className="hidden"
-          {...{ webkitdirectory: "" }}
+          {...foldersOnly}
           onChange={({ target }) => {
             if (target.files !== null && target.files.length > 0) void take(filesChosenIn(target.files));
             target.value = "";
