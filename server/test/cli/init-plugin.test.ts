@@ -1,18 +1,12 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { initPlugin } from "../../src/cli/commands/init-plugin.js";
 import { type PluginKind, pluginKinds } from "../../src/cli/plugin-kinds.js";
+import { emptyFolder } from "../support/empty-folder.js";
 
 const templates = new URL("../../templates/", import.meta.url);
 const repository = new URL("../../../", import.meta.url);
-
-async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "ambit-init-plugin-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return folder;
-}
 
 async function written(kind: PluginKind, name: string) {
   const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);

@@ -1,17 +1,11 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { init, initialConfiguration } from "../../src/cli/commands/init.js";
 import { defaultPlugins } from "../../src/configuration/defaults.js";
 import { takeEnvironment } from "../../src/configuration/environment.js";
 import { loadSettings } from "../../src/configuration/load.js";
-
-async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "ambit-init-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return folder;
-}
+import { emptyFolder } from "../support/empty-folder.js";
 
 const settingsOf = async (text: string) => {
   const folder = await emptyFolder();

@@ -1,25 +1,19 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { execa } from "execa";
 import { expect, it, onTestFailed, onTestFinished } from "vitest";
+import { emptyFolder } from "../support/empty-folder.js";
 
 const program = fileURLToPath(new URL("../../bin/ambit.mjs", import.meta.url));
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
 
-async function temporaryFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "ambit-serve-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
-
 it("a port that is taken ends the server with 2, and closes the store that it had opened", async () => {
-  const folder = await temporaryFolder();
+  const folder = await emptyFolder();
   const other = createServer().listen(0, "127.0.0.1");
   onTestFinished(() => void other.close());
   await once(other, "listening");
@@ -44,7 +38,7 @@ async function listening(child: ChildProcess): Promise<void> {
 }
 
 it("`kill` of the npx that started a server ends the server too", async () => {
-  const folder = await temporaryFolder();
+  const folder = await emptyFolder();
   const serving = ["ambit", "serve", "--port", "0"];
   const npx = spawn("npx", ["--no-install", ...serving], {
     cwd: repository,

@@ -1,15 +1,9 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
+import { homedir } from "node:os";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { ByHand } from "../../../src/cli/by-hand/by-hand.js";
 import { Conversation } from "../../../src/cli/by-hand/conversation.js";
-
-async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "ambit-resume-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return folder;
-}
+import { emptyFolder } from "../../support/empty-folder.js";
 
 it.each([
   ["whose agent said nothing", undefined],

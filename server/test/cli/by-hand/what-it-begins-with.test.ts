@@ -1,16 +1,10 @@
-import { chmod, mkdtemp, readdir, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, readdir, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Conversation } from "../../../src/cli/by-hand/conversation.js";
 import { requestByHand } from "../../../src/cli/by-hand/request.js";
 import { skillFrom } from "../../../src/cli/by-hand/skill-folder.js";
-
-async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "ambit-by-hand-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return folder;
-}
+import { emptyFolder } from "../../support/empty-folder.js";
 
 describe("a skill's folder", () => {
   it("has its front matter's name, its text, and the files next to it", async () => {

@@ -1,15 +1,9 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ByHand } from "../../../src/cli/by-hand/by-hand.js";
 import { ConfigurationInvalid } from "../../../src/configuration/problems.js";
-
-async function emptyFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "ambit-writable-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  return folder;
-}
+import { emptyFolder } from "../../support/empty-folder.js";
 
 describe("a file that a run by hand writes", () => {
   it.each(["patch", "save"] as const)(
