@@ -13,6 +13,7 @@ import {
   SdkErrorCode,
   SdkHttpError,
 } from "@modelcontextprotocol/client";
+import { NotJson } from "./message-guard.js";
 
 /** A request that has no result for a reason outside it. The message reads on after the server's name. */
 abstract class Lost extends Error {
@@ -35,9 +36,6 @@ export class NotSent extends Lost {
 export class AnswerLost extends Lost {
   override readonly name = "AnswerLost";
 }
-
-/** An answer that isn't JSON, by whose name the SDK knows it. The message reads on after the server's name. */
-export class NotJson extends SyntaxError {}
 
 /** `none`: the server didn't act on the request. `unknown`: it may have. `answered`: it has answered, with an error. */
 type Effect = "none" | "unknown" | "answered";

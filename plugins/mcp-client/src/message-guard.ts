@@ -11,8 +11,10 @@ import {
 } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { McpClientConfig } from "./config.js";
-import { NotJson } from "./failure.js";
 import { NotTaken, reduced } from "./reduced-message.js";
+
+/** An answer that isn't JSON, by whose name the SDK knows it. The message reads on after the server's name. */
+export class NotJson extends SyntaxError {}
 
 /** Values of all messages until a server's tools are listed: 1,000 tools with 200 values each. */
 const maxListingValues = 200_000;
