@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { capabilitySchema, stateFolder } from "@ambit/core";
+import { capabilitySchema, HomeMissing, stateFolder, userFolder } from "@ambit/core";
 import { z } from "zod";
 import { version } from "./version.js";
 
@@ -39,6 +39,17 @@ interface Report {
   }[];
 }
 
+/** Beside the evidence of probes: both say what was seen of this host, and are found out again. */
+function verificationsFolder(): string {
+  try {
+    return join(userFolder("XDG_CACHE_HOME", ".cache"), "ambit", "verified");
+  } catch (error) {
+    // A user without a home has the data folder only.
+    if (error instanceof HomeMissing) return stateFolder("verified");
+    throw error;
+  }
+}
+
 /** Files of this folder that are read: one for each sandbox. */
 const maxFiles = 100;
 
@@ -47,7 +58,7 @@ const maxFiles = 100;
  * keeps what was found before.
  * @throws Error where the folder can't be written
  */
-export async function keepVerification(report: Report, folder = stateFolder("verified")): Promise<void> {
+export async function keepVerification(report: Report, folder = verificationsFolder()): Promise<void> {
   const path = join(folder, `${encodeURIComponent(report.backend)}.json`);
   const attacked = report.capabilities.map(({ capability, assurance, reason, fix, attacks }) =>
     verifiedCapabilitySchema.parse({
@@ -71,7 +82,7 @@ export async function keepVerification(report: Report, folder = stateFolder("ver
 }
 
 /** What was kept. None where nothing was, or another version kept it in a form that can't be read. */
-export async function keptVerifications(folder = stateFolder("verified")): Promise<readonly Verification[]> {
+export async function keptVerifications(folder = verificationsFolder()): Promise<readonly Verification[]> {
   const names = await readdir(folder).catch(() => []);
   const files = names.filter((name) => name.endsWith(".json")).slice(0, maxFiles);
   const found = await Promise.all(files.map((name) => verificationIn(join(folder, name))));
