@@ -747,7 +747,8 @@ describe("a comparison", () => {
     await server.client.run(demo(second, { runId: "right", ...change, sandboxPermission: {} })).result;
     const { page, complaints } = await signedIn(context);
     await goTo(page, "/runs/left");
-    await page.getByRole("link", { name: "Compare…" }).click();
+    await page.getByRole("button", { name: "Use again" }).click();
+    await page.getByRole("menuitem", { name: "Compare with another run" }).click();
     const offered = page.getByRole("list", { name: "Runs to compare with" });
     await offered.getByRole("link", { name: /right/ }).click();
     await page.getByText("What it said").waitFor();
@@ -808,6 +809,56 @@ describe("use", () => {
     await page.getByText("No run ended on these days").waitFor();
     await page.setViewportSize({ width: 390, height: 844 });
     expect(await overflow(page)).toBe(0);
+    expect(complaints).toEqual([]);
+  });
+});
+
+describe("a run's request", () => {
+  it("begins it again, changed, and is kept as a command, a file and a test", async (context) => {
+    const { page, complaints } = await signedIn(context);
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const key = "a-key-that-stays-with-its-owner";
+    const request = demo(["say Once.", "run echo more"], {
+      runId: "to-repeat",
+      sandboxPermission: boundary,
+      modelConnection: {
+        credentials: [{ binding: { kind: "environment", name: "DEMO_KEY" }, value: key }],
+      },
+    });
+    await server.client.run(request).result;
+    await goTo(page, "/runs/to-repeat");
+    await page.getByText("Completed.").waitFor();
+    const choose = async (name: string) => {
+      await page.getByRole("button", { name: "Use again" }).click();
+      await page.getByRole("menuitem", { name }).click();
+    };
+    const saved = async (name: string) => {
+      const downloading = page.waitForEvent("download");
+      await choose(name);
+      return readFileSync(await (await downloading).path(), "utf8");
+    };
+    await choose("Copy as curl that repeats it");
+    await page.getByText("Copied: set AMBIT_TOKEN").waitFor();
+    const copied = await page.evaluate<string>("navigator.clipboard.readText()");
+    expect(copied).toContain("run echo more");
+    const file = await saved("Download the request");
+    expect(JSON.parse(file)).toMatchObject({
+      harness: "demo",
+      modelConnection: { credentials: [{ value: "[redacted]" }] },
+    });
+    const test = await saved("Download as a test case");
+    expect(test).toContain('assert.deepEqual(tools, ["run"])');
+    expect(test).toContain('"[redacted]".replaceAll("[redacted]", process.env.AMBIT_TEST_SECRET_1 ?? "")');
+    for (const text of [copied, file, test]) expect(text).not.toContain(key);
+    await choose("Run again, changed");
+    await page.getByText("fill in each").waitFor();
+    const editor = page.getByLabel("The request, as JSON");
+    const text = await editor.inputValue();
+    expect(text).not.toContain("to-repeat");
+    await editor.fill(text.replace("[redacted]", "another-key").replace("say Once.", "say Once more."));
+    await page.getByText("Can run, in the sandbox local").waitFor();
+    await editor.press("Control+Enter");
+    await page.getByText("Once more.").waitFor();
     expect(complaints).toEqual([]);
   });
 });

@@ -10,6 +10,7 @@ import { readCompareSearch } from "../screens/compare-search.js";
 import { readRunSearch } from "../screens/run/search.js";
 import { RunsScreen } from "../screens/runs.js";
 import { readRunsSearch } from "../screens/runs-search.js";
+import { readStartSearch } from "../screens/start-search.js";
 import { readUsageSearch } from "../screens/usage-search.js";
 import { Shell } from "./shell.js";
 
@@ -52,6 +53,7 @@ const routeTree = root.addChildren([
   createRoute({
     getParentRoute: () => root,
     path: "/start",
+    validateSearch: readStartSearch,
     component: lazyRouteComponent(() => import("../screens/start.js"), "StartScreen"),
   }),
   createRoute({

@@ -1,15 +1,18 @@
 import { AmbitError, type RunRequest } from "@ambit/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { CircleCheck, CircleX, Play } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
 import { Button, ErrorNote, Icon, inputClass, Kbd, Spinner } from "../parts/basic.js";
 import { promises } from "../parts/capabilities.js";
 import { useMay } from "../parts/session-context.js";
 import { visibleText } from "../parts/words.js";
-import { client } from "../server/client.js";
+import { client, clientOf } from "../server/client.js";
 import { type ChosenFolder, withFolder, withNamesOf } from "../server/folder.js";
+import { anew, hidden } from "./run/request-forms.js";
 import { FolderDrop } from "./start-folder.js";
+
+const route = getRouteApi("/start");
 
 /** Milliseconds after the last key before a request is planned. */
 const pauseMs = 400;
@@ -65,9 +68,24 @@ function read(text: string): Reading {
 
 /** A request, planned as it is typed: every gap and issue is shown before it starts. */
 export function StartScreen() {
+  const { again: runId, project: projectId } = route.useSearch();
+  const earlier = useQuery({
+    queryKey: ["request", projectId, runId],
+    queryFn: async ({ signal }) => anew(await clientOf({ projectId }).runRequest(runId ?? "", { signal })),
+    enabled: runId !== undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+  if (runId === undefined) return <Editor key="" first={examples[0]?.request} />;
+  if (earlier.isError) return <ErrorNote error={earlier.error} />;
+  if (earlier.data === undefined) return <Spinner label="Reading the request" />;
+  return <Editor key={runId} first={earlier.data} />;
+}
+
+function Editor({ first }: { readonly first: RunRequest | undefined }) {
   const may = useMay();
   const navigate = useNavigate();
-  const [text, setText] = useState(() => textOf(examples[0]?.request) ?? "");
+  const [text, setText] = useState(() => textOf(first) ?? "");
   const [folder, setFolder] = useState<ChosenFolder>();
   const settled = useSettled(text);
   const reading = read(settled);
@@ -88,7 +106,8 @@ export function StartScreen() {
     },
     onSuccess: ({ runId }) => navigate({ to: "/runs/$runId", params: { runId }, search: {} }),
   });
-  const isReady = settled === text && plan.isSuccess && may.operate && !starting.isPending;
+  const hasGaps = text.includes(hidden);
+  const isReady = settled === text && plan.isSuccess && !hasGaps && may.operate && !starting.isPending;
   const press = (event: KeyboardEvent) => {
     if (event.key === "Enter" && (event.metaKey || event.ctrlKey) && isReady) starting.mutate();
   };
@@ -141,6 +160,11 @@ export function StartScreen() {
           </p>
         ) : (
           <p className="text-muted">Your role may plan a request, not start it.</p>
+        )}
+        {hasGaps && (
+          <p role="alert" className="text-wait">
+            Secrets aren't kept with a run: fill in each <code>{hidden}</code>.
+          </p>
         )}
         {starting.error !== null && <ErrorNote error={starting.error} />}
         <div aria-live="polite">

@@ -195,6 +195,13 @@ export class AmbitClient {
     });
   }
 
+  /** The request of a run, to begin it again, with `[redacted]` in place of each secret. Rejects with `not_found` where it isn't kept. */
+  async runRequest(runId: string, options: CallOptions = {}): Promise<RunRequest> {
+    const path = at("runs", runId, "request");
+    return (await this.#http.json<{ request: RunRequest }>(path, { query: this.#project, ...options }))
+      .request;
+  }
+
   /** @param options `urlTtlMs`: each file gets a `url`, below the server's `publicUrl` or relative to it, which needs no token for so long. */
   async files(
     runId: string,

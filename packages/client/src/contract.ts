@@ -1651,6 +1651,12 @@ export interface components {
                 dueAt?: string;
             }[];
         };
+        /** RunRequestResponse */
+        RunRequestResponse: {
+            request: {
+                [key: string]: unknown;
+            };
+        };
         /** RunsResponse */
         RunsResponse: {
             runs: {

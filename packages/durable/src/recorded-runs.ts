@@ -165,7 +165,7 @@ export class RecordedRuns {
     return this.whileHandled(run.key, async () => {
       const { settings, log, store, sealing, isShared } = this.options;
       await this.#requireLease(signal);
-      const more = { ...announcedBy(run), ...recoveryOf(run, isShared ? sealing : undefined) };
+      const more = { ...announcedBy(run), ...recoveryOf(run, sealing, isShared) };
       const created = { ...this.newRun(run, digest), ...more, state: "running" as const };
       const create = () => (quota === undefined ? store.create(created) : store.createWithin(created, quota));
       const existing = await retryWhileDown("create a run", settings.retryTimeoutMs, log, create, signal);

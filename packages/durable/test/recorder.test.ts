@@ -11,6 +11,7 @@ const result: RunResult = { ok: true, runId: "r", events: [], output: "" };
 function messagesOf(count: number) {
   const taken = { parts: 0, ended: Promise.withResolvers<undefined>() };
   const run: RecordedRun = {
+    requestCopy: undefined,
     id: "r",
     key: "r",
     request: runRequestSchema.parse({ messages: [] }),

@@ -138,6 +138,8 @@ export const migrations: readonly (readonly Statement[])[] = [
       PRIMARY KEY (project, day, harness, model, shard))`,
     `CREATE INDEX ambit_tallies_day ON ambit_tallies (day)`,
   ),
+  // Requests without their secrets, of runs that may be begun again.
+  statements(`ALTER TABLE ambit_runs ADD COLUMN sealed_copy TEXT`),
 ];
 
 /** The schema that this version of Ambit reads and writes. */

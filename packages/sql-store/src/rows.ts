@@ -23,7 +23,7 @@ export const wholeRun = sql`ambit_runs.*, ${openQuestions} FROM ambit_runs`;
 /** The same, without those that hold a whole result, request or recovery: a page of them could fill the memory. */
 export const listedRun = sql`id, project, session, state, replica, fence, digest, harness, sandbox, webhook, trace,
   cancel_requested, events, size, created_at, started_at, ended_at, outcome, summary, ${openQuestions},
-  CAST(NULL AS TEXT) AS sealed_recovery, CAST(NULL AS TEXT) AS result FROM ambit_runs`;
+  CAST(NULL AS TEXT) AS sealed_recovery, CAST(NULL AS TEXT) AS sealed_copy, CAST(NULL AS TEXT) AS result FROM ambit_runs`;
 
 export function runOf(row: Row): StoredRun {
   const columns = new Columns(row);
@@ -38,6 +38,7 @@ export function runOf(row: Row): StoredRun {
     webhook: webhookOf(columns.optionalText("webhook")),
     trace: columns.optionalText("trace"),
     sealedRecovery: columns.optionalText("sealed_recovery"),
+    sealedCopy: columns.optionalText("sealed_copy"),
     size: columns.number("size"),
     cancelRequested: columns.number("cancel_requested") !== 0,
     createdAt: columns.number("created_at"),

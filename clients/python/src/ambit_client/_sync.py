@@ -477,6 +477,10 @@ class Client:
     def run_info(self, run_id: str) -> models.RunInfo:
         return self._http.get(models.RunInfo, _path("runs", run_id))
 
+    def run_request(self, run_id: str) -> dict[str, Any]:
+        """The request of a run, to begin it again, with `[redacted]` in place of each secret."""
+        return (self._http.get(models.RunRequestResponse, f"{_path('runs', run_id)}/request")).request
+
     def delete_run(self, run_id: str) -> models.EndedResponse:
         """Deletes an ended run with all of its data."""
         return self._http.delete(models.EndedResponse, _path("runs", run_id))

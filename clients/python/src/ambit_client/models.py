@@ -2745,6 +2745,13 @@ class RunInfoDelivery(BaseModel):
     due_at: Annotated[AwareDatetime | None, Field(alias='dueAt')] = None
 
 
+class RunRequestResponse(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    request: dict[str, Any]
+
+
 class RunsResponseRunSummaryUsage(BaseModel):
     model_config = ConfigDict(
         populate_by_name=True,

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { ArrowLeft, Square } from "lucide-react";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { Button, buttonClass, ErrorNote, Icon, Spinner, useNow } from "../../parts/basic.js";
+import { Button, ErrorNote, Icon, Spinner, useNow } from "../../parts/basic.js";
 import { CopyButton } from "../../parts/code.js";
 import { outcomeOf } from "../../parts/outcome.js";
 import { useMay } from "../../parts/session-context.js";
@@ -12,6 +12,7 @@ import { clientOf, type RunPlace } from "../../server/client.js";
 import { openQuestions, runInfo } from "../../server/queries.js";
 import type { ChosenEntry, RunLog } from "../../server/run-log.js";
 import { Activity } from "./activity.js";
+import { UseAgain } from "./again.js";
 import { Boundary } from "./boundary.js";
 import { Facts } from "./facts.js";
 import { Files } from "./files.js";
@@ -74,17 +75,7 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
         <OutcomeMark outcome={outcome} />
         <Took startedAt={info.startedAt} endedAt={info.endedAt} />
         <div className="ml-auto flex gap-2">
-          <Link
-            to="/compare"
-            search={{
-              a: place.runId,
-              ...(place.projectId === undefined ? {} : { aProject: place.projectId }),
-            }}
-            className={`${buttonClass()} max-md:hidden`}
-          >
-            Compare…
-          </Link>
-          <CopyCurl place={place} />
+          <UseAgain place={place} snapshot={snapshot} />
           {isLive && <Cancel place={place} />}
         </div>
       </header>
@@ -162,27 +153,6 @@ function Cancel({ place }: { readonly place: RunPlace }) {
     <Button look="bad" disabled={isBusy} onClick={() => void cancel()}>
       <Icon of={<Square />} />
       {isBusy ? "Cancelling…" : "Cancel"}
-    </Button>
-  );
-}
-
-/** A command that follows this run, for a terminal. */
-export function curlOf({ runId, projectId }: RunPlace): string {
-  const query = projectId === undefined ? "" : `?projectId=${encodeURIComponent(projectId)}`;
-  const url = `${location.origin}/runs/${encodeURIComponent(runId)}/events${query}`;
-  return `curl -N -H "Authorization: Bearer $AMBIT_TOKEN" '${url.replaceAll("'", "%27")}'`;
-}
-
-function CopyCurl({ place }: { readonly place: RunPlace }) {
-  const [isCopied, setIsCopied] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(curlOf(place));
-    setIsCopied(true);
-    setTimeout(() => setIsCopied(false), 1_500);
-  };
-  return (
-    <Button className="hidden md:inline-flex" title={curlOf(place)} onClick={() => void copy()}>
-      {isCopied ? "Copied" : "Copy as curl"}
     </Button>
   );
 }

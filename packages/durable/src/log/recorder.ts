@@ -12,7 +12,7 @@ import {
 import type { Log } from "@ambit/core/plugin";
 import { runEnd } from "../run-end.js";
 import type { Sealing } from "../sealing.js";
-import type { NewDelivery, NewInteraction, NewRun } from "../store/index.js";
+import type { NewDelivery, NewInteraction, NewRun, StoredRecovery } from "../store/index.js";
 import { aboutExpiry, aboutQuestion, type MessageSource, sealedWebhook } from "../webhooks/messages.js";
 import type { RecordGroup, RunLog } from "./follow.js";
 
@@ -43,6 +43,8 @@ export interface RecordedRun {
     /** By observer. */
     readonly recoveries: Readonly<Record<string, string>>;
   };
+  /** The request without its secrets. Undefined where it is too large to be kept. */
+  readonly requestCopy: unknown;
   /** Names the run, and its trace, in each line. */
   readonly log: Log;
   /** Resolves when everything the run opened is closed, with its failure if there was one. */
@@ -93,15 +95,17 @@ export function describedBy(
   };
 }
 
-/** @param sealing undefined where no other process could end the run */
+/** @param isShared whether another process could end the run */
 export function recoveryOf(
-  { key, recovery: { trace, recoveries } }: RecordedRun,
-  sealing: Sealing | undefined,
-): Pick<NewRun, "trace" | "sealedRecovery"> {
-  const isNeeded = Object.keys(recoveries).length > 0;
+  { key, recovery: { trace, recoveries }, requestCopy }: RecordedRun,
+  sealing: Sealing,
+  isShared = true,
+): StoredRecovery {
+  const isNeeded = isShared && Object.keys(recoveries).length > 0;
   return {
     trace,
-    ...(isNeeded && sealing !== undefined ? { sealedRecovery: sealing.seal(key, recoveries) } : {}),
+    ...(isNeeded ? { sealedRecovery: sealing.seal(key, recoveries) } : {}),
+    ...(requestCopy === undefined ? {} : { sealedCopy: sealing.seal(key, requestCopy) }),
   };
 }
 

@@ -59,12 +59,14 @@ export interface NewRun extends OfProject {
   readonly trace?: string;
   /** What observers need of it if its replica is lost, encrypted like a request; only until it ends. */
   readonly sealedRecovery?: string;
+  /** The request without its secrets, for those who begin the run again, encrypted like a request. */
+  readonly sealedCopy?: string;
   /** Its first events, which are in the log as soon as it exists. Default: none. */
   readonly announced?: Omit<EventChunk, "first">;
 }
 
 /** What others need of a run to end it, if its replica is lost, or to continue it. */
-export type StoredRecovery = Pick<NewRun, "trace" | "sealedRecovery">;
+export type StoredRecovery = Pick<NewRun, "trace" | "sealedRecovery" | "sealedCopy">;
 
 /** Milliseconds since the epoch are the store's own: replicas' clocks differ. */
 export interface StoredRun extends OfProject {
@@ -81,6 +83,8 @@ export interface StoredRun extends OfProject {
   readonly trace: string | undefined;
   /** Undefined in lists. */
   readonly sealedRecovery: string | undefined;
+  /** Undefined in lists, and where the run has none. */
+  readonly sealedCopy: string | undefined;
   /** Events in the log: the last one's number, counted from 1. */
   readonly events: number;
   /** Characters of its events, and of the answers that it got after its end. */

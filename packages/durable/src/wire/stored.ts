@@ -117,6 +117,13 @@ export const sessionsResponseSchema = z.strictObject({
 });
 export type SessionsResponse = z.infer<typeof sessionsResponseSchema>;
 
+/** `GET /runs/{runId}/request` */
+export const runRequestResponseSchema = z.strictObject({
+  /** As `POST /run` takes it, with `[redacted]` in place of each secret. */
+  request: z.record(z.string(), z.unknown()),
+});
+export type RunRequestResponse = z.infer<typeof runRequestResponseSchema>;
+
 /** Who answered a question by `POST /runs/{runId}/interactions/{interactionId}`. */
 export const answererSchema = z.strictObject({
   caller: z.enum(["operator", "tenant", "page"]),

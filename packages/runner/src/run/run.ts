@@ -28,6 +28,7 @@ import {
 } from "../events/event-channel.js";
 import type { RunRecovery } from "../events/observation.js";
 import { RunEvents } from "../events/run-events.js";
+import { sizeOf } from "../json-values.js";
 import { Deadlines, RightToAct, type RunHold } from "../lifetime/deadlines.js";
 import type { OwnedScope } from "../lifetime/scope.js";
 import { AgentStarter, dismiss } from "../session/agent/start-agent.js";
@@ -53,6 +54,9 @@ import {
 } from "./run-state.js";
 import { fillWorkspace, WorkspaceFilling } from "./workspace-filling.js";
 import { WorkspaceOutputs } from "./workspace-outputs.js";
+
+/** Characters of a request that is kept: images and files in it may have megabytes. */
+const maxCopyCharacters = 131_072;
 
 /** One run of an admitted request: steps 3 to 7. Steps 1 and 2, parse and plan, are `admit`'s. */
 @injectable()
@@ -103,6 +107,11 @@ export class Run {
   /** What is stored for those who end it, if this process dies, or continue it. */
   get recovery(): RunRecovery {
     return this.events.observation.recovery;
+  }
+
+  /** The request without its secrets, for those who begin it again. Undefined where it is too large to be kept. */
+  get requestCopy(): unknown {
+    return sizeOf(this.request) > maxCopyCharacters ? undefined : this.events.redactor.value(this.request);
   }
 
   /** The id of its turn, as the event `turn` has it. */

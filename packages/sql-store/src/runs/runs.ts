@@ -48,11 +48,12 @@ export function createRun(database: Pick<Database, "now">, run: NewRun, conditio
   const now = clock(database);
   const texts = [id, project, session, state, replica].map(asText);
   const details = [digest, harness, sandbox, sealedRequest, webhook && JSON.stringify(webhook)].map(asText);
-  const recovery = [run.trace, run.sealedRecovery].map(asText);
+  const recovery = [run.trace, run.sealedRecovery, run.sealedCopy].map(asText);
+  const size = text.length + (run.sealedCopy?.length ?? 0);
   return sql`INSERT INTO ambit_runs (id, project, session, state, replica, fence, digest, harness, sandbox, sealed,
-      webhook, trace, sealed_recovery, events, size, created_at, started_at)
+      webhook, trace, sealed_recovery, sealed_copy, events, size, created_at, started_at)
     SELECT ${sql.join(texts)}, 1, ${sql.join(details)}, ${sql.join(recovery)},
-      ${asInteger(count)}, ${asInteger(text.length)}, ${now}, ${state === "running" ? now : sql`CAST(NULL AS BIGINT)`}
+      ${asInteger(count)}, ${asInteger(size)}, ${now}, ${state === "running" ? now : sql`CAST(NULL AS BIGINT)`}
     WHERE ${condition} ON CONFLICT (id) DO NOTHING RETURNING id`;
 }
 
@@ -109,9 +110,11 @@ export class Runs {
     return { fence: new Columns(row).number("fence"), sealedRequest: new Columns(sealed).text("sealed") };
   }
 
-  async keepRecovery(id: string, fence: number, { trace, sealedRecovery }: StoredRecovery): Promise<void> {
+  async keepRecovery(id: string, fence: number, recovery: StoredRecovery): Promise<void> {
+    const { trace, sealedRecovery, sealedCopy } = recovery;
     await this.#rows(
-      sql`UPDATE ambit_runs SET trace = ${asText(trace)}, sealed_recovery = ${asText(sealedRecovery)}
+      sql`UPDATE ambit_runs SET trace = ${asText(trace)}, sealed_recovery = ${asText(sealedRecovery)},
+        sealed_copy = ${asText(sealedCopy)}, size = size + ${asInteger(sealedCopy?.length ?? 0)}
         WHERE ${owned(id, fence)}`,
     );
   }

@@ -52,6 +52,7 @@ import {
   handleEvents,
   handleMessage,
   handleRunInfo,
+  handleRunRequest,
   handleRuns,
   handleSessionRun,
 } from "./run-routes.js";
@@ -108,6 +109,19 @@ export const storedRoutes: readonly HttpRoute[] = [
       responses: { 200: jsonResponse("The run.", "RunInfo"), ...failed(400, 404, 503) },
     },
     handle: withRuns(streaming(handleRunInfo)),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/request",
+    query: [runsProject],
+    operation: {
+      operationId: "runRequest",
+      tag: "Runs",
+      summary: "The request of a run, to begin it again: `[redacted]` stands in place of each secret",
+      description: "Kept with the run, encrypted, up to 128 KiB.",
+      responses: { 200: jsonResponse("The request.", "RunRequestResponse"), ...failed(400, 404, 503) },
+    },
+    handle: withRuns(handleRunRequest),
   },
   {
     method: "DELETE",

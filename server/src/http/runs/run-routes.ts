@@ -1,7 +1,8 @@
 import { idOfRun, NotFound, RequestInvalid, SessionElsewhere } from "@ambit/core";
 import { validBody } from "@ambit/core/plugin";
-import type { RunInfo, RunsResponse } from "@ambit/durable";
+import type { RunInfo, RunRequestResponse, RunsResponse, Sealing } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
+import { z } from "zod";
 import { callerOf } from "../../tenants/caller.js";
 import { json } from "../response/json-response.js";
 import { answerSignal, leftSignal } from "../response/left-signal.js";
@@ -70,6 +71,34 @@ async function sendRunInfo(route: StoredRoute, { id: key, webhook }: StoredRun):
     await sendLargeJson(outgoing, 200, info);
   } finally {
     wasRead();
+  }
+}
+
+/**
+ * `GET /runs/:runId/request`: what the run was begun with, without its secrets. For those who may begin runs, which a page's
+ * token has no part in.
+ */
+export async function handleRunRequest(route: StoredRoute): Promise<Response> {
+  const { runs, sealing } = route.server;
+  const { id: key } = await visibleRun(route, route.path("runId"));
+  const run = await runs.get(
+    key,
+    answerSignal(route.exchange.outgoing, runs.options.settings.answerTimeoutMs),
+  );
+  if (run === undefined) throw noRun(idOfRun(key));
+  const copy = run.sealedCopy === undefined ? undefined : unsealed(sealing, key, run.sealedCopy);
+  if (copy === undefined)
+    throw new NotFound(
+      `The request of the run '${idOfRun(key)}' isn't kept: it waits in the queue, has more than 128 KiB, or came to an earlier version or with another interactions key.`,
+    );
+  return json(200, { request: copy.request } satisfies RunRequestResponse);
+}
+
+function unsealed(sealing: Sealing, key: string, copy: string) {
+  try {
+    return { request: z.record(z.string(), z.unknown()).parse(sealing.unseal(key, copy)) };
+  } catch {
+    return undefined;
   }
 }
 

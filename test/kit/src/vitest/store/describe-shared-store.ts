@@ -148,17 +148,22 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     const store = await opened();
     const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
     await store.renew("one", "http://one", 60_000);
-    await store.create(newRun("r", { trace, sealedRecovery: "sealed" }));
+    await store.create(newRun("r", { trace, sealedRecovery: "sealed", sealedCopy: "copy" }));
     await store.create(newRun("none"));
-    expect(await store.get("r")).toMatchObject({ trace, sealedRecovery: "sealed" });
+    expect(await store.get("r")).toMatchObject({
+      trace,
+      sealedRecovery: "sealed",
+      sealedCopy: "copy",
+      size: 4,
+    });
     expect(await store.get("none")).toMatchObject({ trace: undefined, sealedRecovery: undefined });
     const [listed] = await store.list({ id: "r", limit: 1 });
-    expect(listed).toMatchObject({ trace, sealedRecovery: undefined });
+    expect(listed).toMatchObject({ trace, sealedRecovery: undefined, sealedCopy: undefined });
     await store.supersede("one", "another");
     const abandoned = (await store.abandoned()).find(({ id }) => id === "r");
     expect(abandoned).toMatchObject({ trace, sealedRecovery: "sealed" });
     await store.finish("r", 1, ending());
-    expect(await store.get("r")).toMatchObject({ trace, sealedRecovery: undefined });
+    expect(await store.get("r")).toMatchObject({ trace, sealedRecovery: undefined, sealedCopy: "copy" });
   });
 
   it("keeps the same of a queued run, from its owner only, once it is claimed", async () => {
@@ -167,8 +172,13 @@ export function describeSharedStore(opened: () => Promise<Store>): void {
     const fence = (await store.claim("q", "one"))?.fence ?? 0;
     await store.keepRecovery("q", fence - 1, { trace: "other", sealedRecovery: "other" });
     expect(await store.get("q")).toMatchObject({ trace: undefined, sealedRecovery: undefined });
-    await store.keepRecovery("q", fence, { trace: "own", sealedRecovery: "sealed" });
-    expect(await store.get("q")).toMatchObject({ trace: "own", sealedRecovery: "sealed" });
+    await store.keepRecovery("q", fence, { trace: "own", sealedRecovery: "sealed", sealedCopy: "copy" });
+    expect(await store.get("q")).toMatchObject({
+      trace: "own",
+      sealedRecovery: "sealed",
+      sealedCopy: "copy",
+      size: 4,
+    });
   });
 
   it("tells a run's owner that others want it cancelled, and what they answered", async () => {

@@ -1,0 +1,54 @@
+import { expect, it } from "vitest";
+import { saying } from "../support/scripted-agent.js";
+import { asking, bodyOf } from "../support/server.js";
+import { describePlaces } from "../support/stored-server.js";
+
+interface Copy {
+  readonly request: Readonly<Record<string, unknown>>;
+}
+
+const secret = "sk-this-is-the-key-of-the-test";
+
+describePlaces("the request of a run", (serve) => {
+  it("is kept without its secrets, and begins the same run again", async () => {
+    const { post, get } = await serve(saying("Hello."));
+    const request = {
+      ...asking,
+      runId: "first",
+      messages: [{ role: "user", content: `My key is ${secret}.` }],
+      modelConnection: {
+        provider: "openai",
+        credentials: [{ binding: { kind: "environment", name: "OPENAI_API_KEY" }, value: secret }],
+      },
+    };
+    expect((await post("/run", request)).status).toBe(200);
+    const answer = await get("/runs/first/request");
+    const text = await answer.text();
+    expect(answer.status).toBe(200);
+    expect(text).not.toContain(secret);
+    const { request: copy }: Copy = JSON.parse(text);
+    expect(copy).toMatchObject({
+      runId: "first",
+      messages: [{ role: "user", content: "My key is [redacted]." }],
+      modelConnection: { credentials: [{ value: "[redacted]" }] },
+    });
+    expect((await post("/run", { ...copy, runId: "second" })).status).toBe(200);
+    expect(await bodyOf<Copy>(await get("/runs/second/request"))).toEqual({
+      request: { ...copy, runId: "second" },
+    });
+  });
+
+  it("is there for a run that waited, and not for one that is too large, or that there isn't", async () => {
+    const { post, get } = await serve(saying("Hello."));
+    const copyOf = async (runId: string) => await get(`/runs/${runId}/request`);
+    const queued = { ...asking, sessionId: "s", whenBusy: "queue" };
+    await Promise.all(["a", "b"].map((runId) => post("/run", { ...queued, runId })));
+    for (const runId of ["a", "b"])
+      expect(await bodyOf<Copy>(await copyOf(runId))).toMatchObject({ request: { runId, sessionId: "s" } });
+    const messages = [{ role: "user", content: "x".repeat(200_000) }];
+    await post("/run", { ...asking, runId: "large", messages });
+    expect((await copyOf("large")).status).toBe(404);
+    expect(await (await copyOf("large")).text()).toContain("has more than 128 KiB");
+    expect(await (await copyOf("none")).text()).toContain("There is no run 'none'");
+  });
+});
