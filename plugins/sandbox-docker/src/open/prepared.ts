@@ -23,6 +23,7 @@ import { type MountedLayer, mountLayer } from "../layers/mounted-layer.js";
 import { copyRoot } from "./container-options.js";
 import {
   readBack,
+  requireRunning,
   type StartContainerOptions,
   type StartedContainer,
   startContainer,
@@ -109,7 +110,11 @@ export class PreparedSandbox implements Prepared<RemoteSandbox, SandboxOverrides
       const broker = await openSessionBroker(spec, trust);
       this.#broker = broker;
       // A prepared container may have been changed, or have ended, since it was made.
-      if (this.#options.id !== spec.id) readBack(await container.inspect(signal), requested, host.isDocker);
+      if (this.#options.id !== spec.id) {
+        const applied = await container.inspect(signal);
+        readBack(applied, requested, host.isDocker);
+        await requireRunning(applied, container);
+      }
       const authorities = await readAuthorities(config.trustedAuthorities, "sandbox-docker");
       const trusting = { access: container, folder: dirname(sandbox.workspace), broker, authorities };
       if (spec.boundary.network.mode === "allowlist")

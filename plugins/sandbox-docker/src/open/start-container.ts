@@ -107,12 +107,9 @@ export async function startContainer(
       hiding === "exec" ? hideByExec(container, signal) : undefined,
     ]);
     signal.throwIfAborted();
-    if (!applied.State.Running) {
-      throw new SandboxFailed(
-        `The container's first command ended with exit code ${applied.State.ExitCode}: ${await container.lastWords()}`,
-      );
-    }
+    // First: what the engine ignored explains why a first command has ended, and not the other way round.
     const evidence = { ...readBack(applied, requested, host.isDocker), "docker.hiding": hiding };
+    await requireRunning(applied, container);
     const others = unaskedVolumes(applied, requested);
     if (whyNot === undefined && others.length === 0) return { container, requested, evidence };
     // A command in a container that is just ending fails too, which says nothing about this engine.
@@ -207,20 +204,26 @@ const kernelPaths = {
   ReadonlyPaths: ["/proc/sys", "/proc/sysrq-trigger"],
 };
 
+/** @throws SandboxFailed with what a container that has ended wrote at last */
+export async function requireRunning({ State }: ContainerInspectInfo, container: Container): Promise<void> {
+  if (State.Running) return;
+  const code = State.ExitCode;
+  throw new SandboxFailed(
+    `The container's first command ended with exit code ${code}: ${await container.lastWords()}`,
+  );
+}
+
 /**
- * Reads back which settings the engine applied.
+ * Reads back which settings the engine applied to a container, which may have ended.
  *
  * @param isDocker whether the engine repeats settings as they were asked, unlike Podman.
  * @throws SandboxFailed where that isn't what was asked for.
  */
 export function readBack(
-  { Id, Image, State, Config, HostConfig: applied, Mounts, NetworkSettings }: ContainerInspectInfo,
+  { Id, Image, Config, HostConfig: applied, Mounts, NetworkSettings }: ContainerInspectInfo,
   { HostConfig: asked = {}, User }: ContainerCreateOptions,
   isDocker: boolean,
 ): Evidence {
-  if (!State.Running) {
-    throw new SandboxFailed(`The container's first command ended with exit code ${State.ExitCode}`);
-  }
   for (const name of isDocker ? [...limits, ...inDockersWords] : limits) {
     const [wanted, found] = [wordsFor(asked[name]), wordsFor(applied[name])];
     if (asked[name] === undefined || wanted.join() === found.join()) continue;
