@@ -18,7 +18,11 @@ describePlaces("the request of a run", (serve) => {
       messages: [{ role: "user", content: `My key is ${secret}.` }],
       modelConnection: {
         provider: "openai",
-        credentials: [{ binding: { kind: "environment", name: "OPENAI_API_KEY" }, value: secret }],
+        credentials: [
+          { binding: { kind: "environment", name: "OPENAI_API_KEY" }, value: secret },
+          // Too short to be searched for in texts.
+          { binding: { kind: "environment", name: "PIN" }, value: "1a" },
+        ],
       },
     };
     expect((await post("/run", request)).status).toBe(200);
@@ -30,7 +34,7 @@ describePlaces("the request of a run", (serve) => {
     expect(copy).toMatchObject({
       runId: "first",
       messages: [{ role: "user", content: "My key is [redacted]." }],
-      modelConnection: { credentials: [{ value: "[redacted]" }] },
+      modelConnection: { credentials: [{ value: "[redacted]" }, { value: "[redacted]" }] },
     });
     expect((await post("/run", { ...copy, runId: "second" })).status).toBe(200);
     expect(await bodyOf<Copy>(await get("/runs/second/request"))).toEqual({

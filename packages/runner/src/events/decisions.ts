@@ -14,7 +14,7 @@ export interface CountedDecision {
 export class DecisionTally {
   readonly #counted = new Map<string, { readonly decision: ConnectionDecision; count: number }>();
 
-  /** @param othersReason the reason in the decision that stands for those beyond the first hundred destinations. */
+  /** @param othersReason the reason in the decision that sums up those beyond the first hundred destinations. */
   constructor(readonly othersReason: string) {}
 
   has(decision: ConnectionDecision): boolean {

@@ -150,8 +150,8 @@ const ignoredMessage =
  */
 export function pruned(body: unknown, level: KnownShape | undefined, ignorable: ReadonlySet<string>): Pruned {
   const findings: Findings = { issues: [], ignorable, warnings: new Map() };
-  const rest = prune(body, level, [], findings);
-  return { body: rest, issues: findings.issues, warnings: [...findings.warnings.values()] };
+  const pruned = prune(body, level, [], findings);
+  return { body: pruned, issues: findings.issues, warnings: [...findings.warnings.values()] };
 }
 
 function prune(

@@ -27,6 +27,8 @@ import {
   type RunPart,
 } from "../events/event-channel.js";
 import type { RunRecovery } from "../events/observation.js";
+import { mark } from "../events/redaction/redactor.js";
+import { unsearchableSecretsOf } from "../events/redaction/secrets.js";
 import { RunEvents } from "../events/run-events.js";
 import { sizeOf } from "../json-values.js";
 import { Deadlines, RightToAct, type RunHold } from "../lifetime/deadlines.js";
@@ -111,7 +113,13 @@ export class Run {
 
   /** The request without its secrets, for those who begin it again. Undefined where it is too large to be kept. */
   get requestCopy(): unknown {
-    return sizeOf(this.request) > maxCopyCharacters ? undefined : this.events.redactor.value(this.request);
+    if (sizeOf(this.request) > maxCopyCharacters) return undefined;
+    const copy = this.events.redactor.value(this.request);
+    const secrets = unsearchableSecretsOf(this.request);
+    if (secrets.size === 0) return copy;
+    const hide = (_key: string, value: unknown) =>
+      typeof value === "string" && secrets.has(value) ? mark : value;
+    return JSON.parse(JSON.stringify(copy, hide));
   }
 
   /** The id of its turn, as the event `turn` has it. */

@@ -74,10 +74,7 @@ async function sendRunInfo(route: StoredRoute, { id: key, webhook }: StoredRun):
   }
 }
 
-/**
- * `GET /runs/:runId/request`: what the run was begun with, without its secrets. For those who may begin runs, which a page's
- * token has no part in.
- */
+/** `GET /runs/:runId/request`: what the run was begun with, without its secrets. A page doesn't get it: the request is its platform's. */
 export async function handleRunRequest(route: StoredRoute): Promise<Response> {
   const { runs, sealing } = route.server;
   const { id: key } = await visibleRun(route, route.path("runId"));

@@ -3,7 +3,8 @@ import { HarnessFailed } from "@ambit/core";
 import { type AgentEvent, type EventWith, eventTraits, isPart, traitsOf } from "@ambit/core/contract";
 import { Automaton, formsOf, Occurrences } from "@ambit/secret-forms";
 
-const mark = "[redacted]";
+/** What a reader sees in place of a secret. */
+export const mark = "[redacted]";
 
 /** Texts whose end may be held back at the same time. */
 const maxBlocks = 256;

@@ -72,11 +72,22 @@ export function secretsOutside(request: RunRequest): readonly string[] {
 
 /** The same of values that a schema marks, such as settings. Pure. */
 export function secretsIn(marked: readonly MarkedValue[]): readonly string[] {
-  const secrets = marked
-    .flatMap(({ kind, value }) => partsOf[kind](value))
-    .filter((text) => text.length >= minSecretLength && !ordinaryWords.has(text.toLowerCase()));
-  return [...new Set(secrets)];
+  return [...new Set(textsWithin(marked).filter(isSearchable))];
 }
+
+/**
+ * The credentials of a request that are too short or too ordinary to be searched for in texts. Where a field holds one and nothing
+ * else, it can still be hidden. Pure.
+ */
+export function unsearchableSecretsOf(request: RunRequest): ReadonlySet<string> {
+  return new Set(textsWithin(markedInRequest(request)).filter((text) => text !== "" && !isSearchable(text)));
+}
+
+const textsWithin = (marked: readonly MarkedValue[]) =>
+  marked.flatMap(({ kind, value }) => partsOf[kind](value));
+
+const isSearchable = (text: string) =>
+  text.length >= minSecretLength && !ordinaryWords.has(text.toLowerCase());
 
 const partsOf: Readonly<Record<SecretKind, (value: unknown) => readonly string[]>> = {
   credential: ofText(inCredential),
