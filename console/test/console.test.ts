@@ -757,10 +757,10 @@ describe("a comparison", () => {
     expect(await boundaries.allTextContents()).toEqual(["Confined", "No boundary"]);
     await page.getByText("not guaranteed").first().waitFor();
     const calls = page.getByRole("listitem");
-    const made = (await calls.allTextContents()).map((text) =>
+    const lines = (await calls.allTextContents()).map((text) =>
       text.replaceAll(/\d+(\.\d+)? m?s/g, "").trim(),
     );
-    expect(made).toEqual([
+    expect(lines).toEqual([
       "run echo samerun echo same",
       "not maderun echo more",
       "write /workspace/a.txtwrite /workspace/a.txt",

@@ -1,8 +1,8 @@
 import { useEffect, useSyncExternalStore } from "react";
 
-/** What the command palette offers. */
+/** An entry of the command palette. */
 export interface Command {
-  /** What it does, as a button would say it. */
+  /** The name of the action, as a button would say it. */
   readonly label: string;
   /** Words by which it is found besides. */
   readonly also?: string;

@@ -9,7 +9,7 @@ export interface Outcome {
 
 type Result = NonNullable<RunInfo["result"]>;
 
-/** What of a result its outcome depends on. */
+/** The part of a result that decides on its outcome. */
 type ResultInShort = Pick<Result, "ok" | "stopReason"> & { readonly failure?: { readonly code: string } };
 
 /** Of a run in a list. Pure. */
@@ -47,7 +47,7 @@ export function outcomeOf(
   return { tone: "wait", word: `Stopped: ${result.stopReason.replaceAll("_", " ")}`, kind: "completed" };
 }
 
-/** What of a receipt says how far a run was confined. */
+/** The part of a receipt that says how far a run was confined. */
 export type Confinement = Pick<Receipt, "confinement"> & {
   readonly required: { readonly length: number };
   readonly accepted: { readonly length: number };

@@ -54,8 +54,8 @@ export function RunsScreen() {
   const { show = "all", agent, sandbox, session, project } = search;
   const list = useMemo(() => {
     const named = { harness: agent, sandbox, sessionId: session, projectId: project };
-    const given = Object.entries(named).filter(([, value]) => value !== undefined);
-    return new RunList({ ...filters[show], ...Object.fromEntries(given) });
+    const filled = Object.entries(named).filter(([, value]) => value !== undefined);
+    return new RunList({ ...filters[show], ...Object.fromEntries(filled) });
   }, [show, agent, sandbox, session, project]);
   const { runs, isComplete, isRead, error } = useSyncExternalStore(list.subscribe, list.snapshot);
   const change = (part: { readonly [Name in keyof RunsSearch]?: RunsSearch[Name] | undefined }) => {

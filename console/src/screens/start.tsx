@@ -6,7 +6,7 @@ import { type KeyboardEvent, type ReactNode, useEffect, useState } from "react";
 import { Button, ErrorNote, Icon, inputClass, Kbd, Spinner } from "../parts/basic.js";
 import { promises } from "../parts/capabilities.js";
 import { useMay } from "../parts/session-context.js";
-import { visibleText } from "../parts/words.js";
+import { shortId, visibleText } from "../parts/words.js";
 import { client, clientOf } from "../server/client.js";
 import { type ChosenFolder, withFolder, withNamesOf } from "../server/folder.js";
 import { anew, hidden } from "./run/request-forms.js";
@@ -79,10 +79,17 @@ export function StartScreen() {
   if (runId === undefined) return <Editor key="" first={examples[0]?.request} />;
   if (earlier.isError) return <ErrorNote error={earlier.error} />;
   if (earlier.data === undefined) return <Spinner label="Reading the request" />;
-  return <Editor key={runId} first={earlier.data} />;
+  return <Editor key={runId} first={earlier.data} runId={runId} />;
 }
 
-function Editor({ first }: { readonly first: RunRequest | undefined }) {
+function Editor({
+  first,
+  runId,
+}: {
+  readonly first: RunRequest | undefined;
+  /** The run whose request it is. Default: it is the first example. */
+  readonly runId?: string;
+}) {
   const may = useMay();
   const navigate = useNavigate();
   const [text, setText] = useState(() => textOf(first) ?? "");
@@ -124,9 +131,12 @@ function Editor({ first }: { readonly first: RunRequest | undefined }) {
             <select
               aria-label="Example"
               className={inputClass}
-              defaultValue="0"
-              onChange={(event) => setText(textOf(examples[Number(event.target.value)]?.request) ?? text)}
+              defaultValue={runId === undefined ? "0" : ""}
+              onChange={({ target: { value } }) =>
+                setText(textOf(value === "" ? first : examples[Number(value)]?.request) ?? text)
+              }
             >
+              {runId !== undefined && <option value="">As run {shortId(visibleText(runId))}</option>}
               {examples.map(({ title }, at) => (
                 <option key={title} value={at}>
                   {title}

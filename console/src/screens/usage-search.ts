@@ -19,7 +19,7 @@ export interface UsageSearch {
 }
 
 const dayMs = 86_400_000;
-/** As many days as a server answers for. */
+/** The server answers for at most this many days. */
 const maxDays = 400;
 
 const isDay = (value: unknown): value is string =>

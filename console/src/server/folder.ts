@@ -3,7 +3,7 @@ import type { RunRequest } from "@ambit/client";
 /** What a folder may hold to become part of a request: a larger one belongs in a repository or an archive. */
 const maxFiles = 2_000;
 const maxBytes = 8 * 1024 * 1024;
-/** What no workspace needs from its user's disk. */
+/** Folders whose contents are left out of a workspace. */
 const leftOutNames: ReadonlySet<string> = new Set([".git", "node_modules"]);
 
 type Source = NonNullable<NonNullable<RunRequest["workspace"]>["sources"]>[number];
@@ -25,11 +25,11 @@ interface DiskFile {
 }
 
 /** @throws Error that says what is wrong with the folder, and what to do */
-export async function readFolder(found: readonly DiskFile[]): Promise<ChosenFolder> {
-  const top = found[0]?.path[0] ?? "folder";
-  const hasFolder = found.every(({ path }) => path.length > 1 && path[0] === top);
+export async function readFolder(diskFiles: readonly DiskFile[]): Promise<ChosenFolder> {
+  const top = diskFiles[0]?.path[0] ?? "folder";
+  const hasFolder = diskFiles.every(({ path }) => path.length > 1 && path[0] === top);
   const leftOut = new Set<string>();
-  const wanted = found.flatMap(({ path, file }) => {
+  const wanted = diskFiles.flatMap(({ path, file }) => {
     const inside = hasFolder ? path.slice(1) : path;
     const at = inside.findIndex((name) => leftOutNames.has(name));
     if (at === -1) return { path: inside.join("/"), file };
@@ -71,33 +71,37 @@ export function filesChosenIn(list: FileList): readonly DiskFile[] {
 
 /** What was dropped, folders with everything in them. Reading stops soon after there is more than a request takes. */
 export async function filesDroppedIn({ items }: DataTransfer): Promise<readonly DiskFile[]> {
-  const found: DiskFile[] = [];
+  const diskFiles: DiskFile[] = [];
   // What was dropped can be asked for only now, before anything is waited for.
   const entries = Array.from(items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
-  for (const entry of entries) await collect(entry, [], found);
-  return found;
+  for (const entry of entries) await collect(entry, [], diskFiles);
+  return diskFiles;
 }
 
-async function collect(entry: FileSystemEntry, above: readonly string[], found: DiskFile[]): Promise<void> {
+async function collect(
+  entry: FileSystemEntry,
+  above: readonly string[],
+  diskFiles: DiskFile[],
+): Promise<void> {
   const path = [...above, entry.name];
   if (isFile(entry)) {
-    found.push({ path, file: await new Promise((resolve, reject) => entry.file(resolve, reject)) });
+    diskFiles.push({ path, file: await new Promise((resolve, reject) => entry.file(resolve, reject)) });
     return;
   }
   if (!isFolder(entry)) return;
   // Its name says all: what is in it isn't read.
   if (leftOutNames.has(entry.name)) {
-    found.push({ path: [...path, ""], file: new File([], "") });
+    diskFiles.push({ path: [...path, ""], file: new File([], "") });
     return;
   }
   const reader = entry.createReader();
-  while (found.length <= maxFiles) {
+  while (diskFiles.length <= maxFiles) {
     // Comes in parts, and ends with an empty one.
     const part = await new Promise<FileSystemEntry[]>((resolve, reject) =>
       reader.readEntries(resolve, reject),
     );
     if (part.length === 0) return;
-    for (const child of part) await collect(child, path, found);
+    for (const child of part) await collect(child, path, diskFiles);
   }
 }
 

@@ -27,7 +27,7 @@ const maxReadAgain = 20;
 export const idOf = ({ projectId, runId }: Pick<ListedRun, "projectId" | "runId">) =>
   projectId === undefined ? runId : `${projectId}/${runId}`;
 
-/** Whether one run stands above another. Times and ids are ASCII. */
+/** Whether a run comes before another one in the list. Times and ids are ASCII. */
 const isAbove = (one: ListedRun, other: ListedRun) =>
   one.createdAt === other.createdAt ? one.runId > other.runId : one.createdAt > other.createdAt;
 

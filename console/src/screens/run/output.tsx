@@ -48,14 +48,14 @@ const textOfRow = (row: Row) =>
 
 /** The rows of all entries; those of an entry that didn't change aren't made again. */
 function useRows({ entries }: RunSnapshot): readonly Row[] {
-  const made = useRef(new Map<string, { readonly version: number; readonly rows: readonly Row[] }>());
+  const rowsByEntry = useRef(new Map<string, { readonly version: number; readonly rows: readonly Row[] }>());
   return useMemo(
     () =>
       entries.flatMap((entry) => {
-        const before = made.current.get(entry.key);
+        const before = rowsByEntry.current.get(entry.key);
         if (before?.version === entry.version) return before.rows;
         const rows = rowsOf(entry);
-        made.current.set(entry.key, { version: entry.version, rows });
+        rowsByEntry.current.set(entry.key, { version: entry.version, rows });
         return rows;
       }),
     [entries],

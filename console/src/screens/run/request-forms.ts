@@ -2,17 +2,18 @@ import type { RunRequest } from "@ambit/client";
 import type { RunPlace } from "../../server/client.js";
 import type { RunSnapshot } from "../../server/run-log.js";
 
-/** What stands in place of a secret in a request that is kept. */
+/** The mark that replaces a secret in a request that is kept. */
 export const hidden = "[redacted]";
 
-/** A request that begins another run: without what names this one. Pure. */
+/** A request that begins another run: without what names this one, and without empty lists. Pure. */
 export function anew({
   runId: _run,
   turnId: _turn,
   sessionId: _session,
   ...request
 }: RunRequest): RunRequest {
-  return request;
+  const isEmptyList = (value: unknown) => Array.isArray(value) && value.length === 0;
+  return Object.fromEntries(Object.entries(request).filter(([, value]) => !isEmptyList(value)));
 }
 
 /** A command that follows a run, for a terminal. */
@@ -28,7 +29,7 @@ export function curlThatRepeats(request: RunRequest): string {
   return `curl -N ${headers} ${quoted(`${location.origin}/stream`)} -d ${quoted(JSON.stringify(request))}`;
 }
 
-/** For a shell, in which nothing within single quotes has a meaning. */
+/** Quotes a text for a POSIX shell. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** A file for `ambit run`. Pure. */
