@@ -188,10 +188,10 @@ export async function checkTemplates(author, kinds = templateKinds()) {
   const folder = mkdtempSync(join(tmpdir(), "ambit-authors-"));
   try {
     for (const kind of kinds) {
-      const own = join(folder, kind);
-      mkdirSync(own);
-      console.log(`ok  ${await named(kind, checkTemplate(kind, author, installations, own))}`);
-      rmSync(own, { recursive: true });
+      const kindFolder = join(folder, kind);
+      mkdirSync(kindFolder);
+      console.log(`ok  ${await named(kind, checkTemplate(kind, author, installations, kindFolder))}`);
+      rmSync(kindFolder, { recursive: true });
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });

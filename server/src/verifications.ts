@@ -26,7 +26,7 @@ export const verificationSchema = z.strictObject({
 });
 export type Verification = z.infer<typeof verificationSchema>;
 
-/** What of a report is kept. */
+/** The part of a report that is kept. */
 interface Report {
   readonly backend: string;
   readonly at: string;
@@ -72,12 +72,16 @@ export async function keepVerification(report: Report, folder = verificationsFol
   );
   const names = attacked.map(({ capability }) => capability);
   const earlier = (await verificationIn(path))?.capabilities ?? [];
-  const kept = earlier.filter(({ capability }) => !names.includes(capability));
+  const untouched = earlier.filter(({ capability }) => !names.includes(capability));
   const draft = `${path}.${process.pid}`;
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await writeFile(draft, JSON.stringify({ sandbox: report.backend, capabilities: [...kept, ...attacked] }), {
-    mode: 0o600,
-  });
+  await writeFile(
+    draft,
+    JSON.stringify({ sandbox: report.backend, capabilities: [...untouched, ...attacked] }),
+    {
+      mode: 0o600,
+    },
+  );
   await rename(draft, path);
 }
 
@@ -85,8 +89,8 @@ export async function keepVerification(report: Report, folder = verificationsFol
 export async function keptVerifications(folder = verificationsFolder()): Promise<readonly Verification[]> {
   const names = await readdir(folder).catch(() => []);
   const files = names.filter((name) => name.endsWith(".json")).slice(0, maxFiles);
-  const found = await Promise.all(files.map((name) => verificationIn(join(folder, name))));
-  return found.filter((one) => one !== undefined);
+  const verifications = await Promise.all(files.map((name) => verificationIn(join(folder, name))));
+  return verifications.filter((one) => one !== undefined);
 }
 
 async function verificationIn(path: string): Promise<Verification | undefined> {

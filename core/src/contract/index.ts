@@ -50,7 +50,6 @@ export * from "./result/actor-description.js";
 export * from "./result/event-traits.js";
 export * from "./result/events.js";
 export * from "./result/failure.js";
-export * from "./result/outcome.js";
 export * from "./result/outputs.js";
 export * from "./result/receipt.js";
 export * from "./result/result.js";

@@ -79,10 +79,10 @@ export class SmallPieces {
   end(): readonly Uint8Array[] {
     const open = this.#open;
     if (open === undefined || this.#length === 0) return [];
-    const rest = open.subarray(0, this.#length);
+    const remainder = open.subarray(0, this.#length);
     this.#open = undefined;
     this.#length = 0;
-    return [rest];
+    return [remainder];
   }
 }
 

@@ -27,7 +27,7 @@ const asFolder = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLL
 /** O_PATH, which Node doesn't define: it needs no permission, and can't read the folder. */
 const asPath = 0o10000000 | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
-/** A name in an open folder. Node has no `openat`; on Linux the descriptor's own entry in `/proc` stands in for it. */
+/** A name in an open folder. Node has no `openat`; on Linux the descriptor's own entry in `/proc` replaces it. */
 export function inFolder(folder: OpenFolder, name: string): string;
 export function inFolder(folder: OpenFolder, name: string | Buffer): string | Buffer;
 export function inFolder(folder: OpenFolder, name: string | Buffer): string | Buffer {
@@ -112,9 +112,9 @@ async function step(
     throw refusal(shown, error);
   }
   try {
-    const made = await enter();
-    if (make.owner !== undefined) await made.handle.chown(make.owner.uid, make.owner.gid);
-    return made;
+    const entered = await enter();
+    if (make.owner !== undefined) await entered.handle.chown(make.owner.uid, make.owner.gid);
+    return entered;
   } catch (error) {
     throw refusal(shown, error);
   }
@@ -238,9 +238,9 @@ export class SafeSessionFiles implements SessionFiles {
         throw refusal(path, error);
       });
       try {
-        const found = await handle.stat();
-        if (!found.isFile()) throw sessionFailure(`${path} isn't a regular file`);
-        const content = await readWithin(handle, found.size);
+        const stats = await handle.stat();
+        if (!stats.isFile()) throw sessionFailure(`${path} isn't a regular file`);
+        const content = await readWithin(handle, stats.size);
         if (content === undefined) throw sessionFailure(`${path} is larger than ${maxReadBytes} bytes`);
         return content;
       } finally {
@@ -252,20 +252,20 @@ export class SafeSessionFiles implements SessionFiles {
   }
 
   async list(): Promise<readonly string[]> {
-    const found: string[] = [];
+    const paths: string[] = [];
     for (const root of this.#mappings) {
       const folders: string[][] = [[]];
       for (let names = folders.pop(); names !== undefined; names = folders.pop()) {
-        if (found.length === maxListed) return found;
+        if (paths.length === maxListed) return paths;
         const folder = await openBeneath(root, names).catch((error: unknown) => {
           // Its owner has just removed or replaced it.
           if (names?.length === 0) throw error;
           return undefined;
         });
-        if (folder !== undefined) await listInto(folder, names, found, folders);
+        if (folder !== undefined) await listInto(folder, names, paths, folders);
       }
     }
-    return found;
+    return paths;
   }
 
   #locate(path: string): { root: PathMapping; folders: readonly string[]; name: string } {
@@ -283,13 +283,13 @@ export class SafeSessionFiles implements SessionFiles {
 async function listInto(
   folder: OpenFolder,
   names: readonly string[],
-  found: string[],
+  paths: string[],
   folders: string[][],
 ): Promise<void> {
   try {
     for await (const entry of await opendir(inFolder(folder, "."))) {
-      if (found.length === maxListed) return;
-      found.push(`${folder.shown}/${entry.name}`);
+      if (paths.length === maxListed) return;
+      paths.push(`${folder.shown}/${entry.name}`);
       if (entry.isDirectory()) folders.push([...names, entry.name]);
     }
   } finally {
@@ -298,7 +298,7 @@ async function listInto(
 }
 
 /**
- * The file's content; undefined if there is more than {@link maxReadBytes}. Whoever owns the file may write to it
+ * The file's content; undefined if there is more than {@link maxReadBytes}. The owner of the file may write to it
  * meanwhile, so its size only says how much is read at first.
  */
 async function readWithin(handle: FileHandle, size: number): Promise<Uint8Array | undefined> {

@@ -29,8 +29,8 @@ export async function stdinOf(name: InsideProgram, wish: object): Promise<readon
   const program = programs.get(name) ?? readFile(require.resolve(name));
   programs.set(name, program);
   const text = await program;
-  const asked = Buffer.from(JSON.stringify(wish));
-  return [Buffer.from(`${text.length} ${asked.length}\n`), text, asked];
+  const wishText = Buffer.from(JSON.stringify(wish));
+  return [Buffer.from(`${text.length} ${wishText.length}\n`), text, wishText];
 }
 
 /** The program's process: the agent's user, with none of its variables. */
@@ -54,7 +54,7 @@ export async function feed(
     else for await (const bytes of input) await writer.write(bytes);
     await writer.close();
   } catch {
-    // The process has ended, or the input failed: whoever reads the process learns it.
+    // The process has ended, or the input failed: the reader of the process learns it.
     await writer.abort().catch(() => {});
   }
 }

@@ -47,12 +47,15 @@ const requestSchema = z
     platformInstructions: z.string().optional(),
   })
   .transform(({ modelConnection, ...rest }): JsonObject => {
-    const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
-    if (modelConnection === undefined) return given;
+    const settings = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
+    if (modelConnection === undefined) return settings;
     const { credentials, ...connection } = modelConnection;
-    // In place of those of runs, which nobody knows yet. It opens nothing.
+    // It replaces the connections of runs, which aren't known yet, and opens none.
     const named = credentials.map((one) => ({ ...one, value: `none-yet-${randomUUID()}` }));
-    return { ...given, modelConnection: JSON.parse(JSON.stringify({ ...connection, credentials: named })) };
+    return {
+      ...settings,
+      modelConnection: JSON.parse(JSON.stringify({ ...connection, credentials: named })),
+    };
   });
 
 /** Agents of one kind that are started before anyone asks for them. */
@@ -61,7 +64,7 @@ const prewarmSchema = z.strictObject({
   agents: z.int().min(1).max(100),
   /** Milliseconds after which one that no run asked for is ended; the next run of the agent starts them again. */
   idleMs: z.int().min(1_000).max(2_147_483_647).default(900_000),
-  /** Whether the runs have `customTools`. Some agents are told at their start that there will be some. */
+  /** Whether the runs have `customTools`. Some agents must know at their start that there will be some. */
   tools: z.boolean().default(false),
   /** The part of the runs' requests that decides how the agent starts. */
   request: requestSchema,

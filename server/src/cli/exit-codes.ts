@@ -28,7 +28,7 @@ export function exitCodeOf(failure: Failure | undefined): number {
   return failure.code === "request_invalid" ? exitCodes.requestInvalid : exitCodes.runFailed;
 }
 
-/** A command that serves nobody else ends with the first error that nothing handles, unless only a plugin's runs have to. */
+/** A command without clients ends with the first error that nothing handles, unless only a plugin's runs have to. */
 export const endsCommand: UnhandledErrors = {
   survives: false,
   end: (error) => {

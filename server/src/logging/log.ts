@@ -119,7 +119,7 @@ export class LineCopies {
     this.#takers = observers.filter(({ logged }) => logged !== undefined);
   }
 
-  /** @param line redacted JSON. Costs nothing where nobody takes it. */
+  /** @param line redacted JSON. Costs nothing without a listener. */
   line(line: string): void {
     if (this.#takers.length === 0) return;
     const copy = readLine(line);

@@ -28,8 +28,8 @@ describePlaces("what runs used", (serve) => {
         { key: "other", runs: runs(1) },
       ],
     });
-    const own = await answer("/usage", acme.token);
-    expect(own).toMatchObject({ by: "day", total: { runs: runs(2) } });
+    const acmeUsage = await answer("/usage", acme.token);
+    expect(acmeUsage).toMatchObject({ by: "day", total: { runs: runs(2) } });
     expect(await answer("/usage?projectId=acme&by=harness", operator)).toMatchObject({
       groups: [{ key: "scripted", runs: runs(2) }],
     });

@@ -195,8 +195,12 @@ describe("a thread of AG-UI", () => {
     const authorization = `Bearer ${token}`;
     const may = ["read", "run", "answer"];
     const request = { harness: "demo" };
-    const made = await server.post("/tokens", { sessionId: threadId, may, request }, { authorization });
-    const { token: page } = Object(await made.json());
+    const tokenAnswer = await server.post(
+      "/tokens",
+      { sessionId: threadId, may, request },
+      { authorization },
+    );
+    const { token: page } = Object(await tokenAnswer.json());
     const thread = new Thread(threadId, page);
     expect((await thread.send(["say hi"])).outcome).toEqual({ type: "success" });
     expect(thread.said).toEqual(["assistant: hi"]);

@@ -72,8 +72,8 @@ it("passes a thread on: text, a question and its answer, and a failure", { timeo
   const thread = new Thread();
   expect(await thread.send(["say Hello from Ambit."])).toMatchObject({ failures: [] });
   expect(thread.contents.at(-1)).toBe("assistant: Hello from Ambit.");
-  const asked = await thread.send(["say I ask.", 'call book {"seat":"1A"}', "say Done."]);
-  const [interrupt] = outcomeSchema.parse(asked.outcome).interrupts;
+  const paused = await thread.send(["say I ask.", 'call book {"seat":"1A"}', "say Done."]);
+  const [interrupt] = outcomeSchema.parse(paused.outcome).interrupts;
   await thread.send([], {
     resume: [{ interruptId: interrupt?.id ?? "", status: "resolved", payload: { approved: true } }],
   });

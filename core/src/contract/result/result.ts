@@ -54,6 +54,16 @@ export const runResultSchema = z.strictObject({
 });
 export type RunResult = z.infer<typeof runResultSchema>;
 
+/** What a run came to. `paused`: it waits for its user. `cancelled`: its caller ended it. Every other failure is `failed`. */
+export const runOutcomeSchema = z.enum(["completed", "paused", "cancelled", "failed"]);
+export type RunOutcome = z.infer<typeof runOutcomeSchema>;
+
+/** Pure. */
+export function outcomeOf({ ok, stopReason }: Pick<RunResult, "ok" | "stopReason">): RunOutcome {
+  if (!ok) return "failed";
+  return stopReason === "paused" || stopReason === "cancelled" ? stopReason : "completed";
+}
+
 /** The body of every response with a status other than 200: a result, as far as there was a run. */
 export const failedResultSchema = runResultSchema.partial({ runId: true, events: true }).extend({
   ok: z.literal(false),

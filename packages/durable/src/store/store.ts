@@ -133,6 +133,9 @@ export interface ProjectUsage {
   readonly dayLeftMs: number;
 }
 
+/** Days for which a store keeps what runs used, and that one answer has at most. */
+export const tallyDays = 400;
+
 export const tallyDimensions = ["day", "project", "harness", "model"] as const;
 export type TallyDimension = (typeof tallyDimensions)[number];
 

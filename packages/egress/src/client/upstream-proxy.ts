@@ -178,20 +178,20 @@ export async function tryProxies({ routes, resolve }: UpstreamProxy): Promise<re
     [...new Map(endpoints.map((endpoint) => [endpoint.url, endpoint])).values()].map(async (endpoint) => {
       const url = new URL(endpoint.url);
       const itself = { host: url.hostname.replace(/^\[|\]$/g, ""), port: portOf(url) };
-      const found = (works: boolean, observation: string) => ({
+      const finding = (works: boolean, observation: string) => ({
         proxy: url.host,
         works,
         observation: `${observation}${works ? names : ""}`,
       });
       try {
         (await openTunnel(endpoint, itself, { timeoutMs: trialMs })).destroy();
-        return found(true, "answered CONNECT with a tunnel");
+        return finding(true, "answered CONNECT with a tunnel");
       } catch (error) {
         if (!(error instanceof ProxyFailed)) throw error;
         const { status } = error;
-        if (status === undefined) return found(false, error.message.replace(/^the proxy \S+ /, ""));
-        if (status === 407) return found(false, "answered 407: it wants other credentials");
-        return found(true, `answered CONNECT (${status} for a tunnel to itself)`);
+        if (status === undefined) return finding(false, error.message.replace(/^the proxy \S+ /, ""));
+        if (status === 407) return finding(false, "answered 407: it wants other credentials");
+        return finding(true, `answered CONNECT (${status} for a tunnel to itself)`);
       }
     }),
   );

@@ -97,9 +97,9 @@ const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 export function placeholderFor(value: string): string {
   if (/^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.test(value)) return webToken();
   const prefix = prefixes.find((one) => value.startsWith(one)) ?? "";
-  const rest = value.slice(prefix.length);
-  const length = Math.min(max, Math.max(minLength, rest.length));
-  return prefix + randomText(length, /^[0-9a-f]+$/.test(rest) ? hexadecimal : letters);
+  const secretPart = value.slice(prefix.length);
+  const length = Math.min(max, Math.max(minLength, secretPart.length));
+  return prefix + randomText(length, /^[0-9a-f]+$/.test(secretPart) ? hexadecimal : letters);
 }
 
 /** Shaped as in RFC 7519, for clients that decode it: without a subject, valid until 2100. */

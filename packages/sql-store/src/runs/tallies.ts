@@ -1,10 +1,14 @@
-import type { Tallies, Tally, TallyDimension, TallyQuery } from "@ambit/durable/store";
+import {
+  type Tallies,
+  type Tally,
+  type TallyDimension,
+  type TallyQuery,
+  tallyDays,
+} from "@ambit/durable/store";
 import { dayMs, today } from "../counting.js";
 import { Columns, type Database, type Row, type Statement } from "../database.js";
 import { all, asInteger, asText, clock, constant, equal, type Sql, sql, statement } from "../query.js";
 
-/** Days for which the use of projects is kept. */
-const keptDays = 400;
 /** Rows of a project on one day, beyond which its runs are counted without their models: a caller names these. */
 const maxRowsOfDay = 1_000;
 /** A writer locks its row until its commit, so there are several to choose from. */
@@ -51,7 +55,7 @@ export function countUse(database: Pick<Database, "now">, id: string, fence: num
 /** Deletes what is older than the days that are kept. */
 export function forgetTallies(database: Pick<Database, "now">): Statement {
   return statement(
-    sql`DELETE FROM ambit_tallies WHERE day < ${today(clock(database))} - ${constant(keptDays)}`,
+    sql`DELETE FROM ambit_tallies WHERE day < ${today(clock(database))} - ${constant(tallyDays)}`,
   );
 }
 

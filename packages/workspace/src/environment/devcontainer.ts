@@ -216,8 +216,8 @@ function commandsOf(
   if (command === undefined) return [];
   if (typeof command !== "string" && !Array.isArray(command))
     return Object.entries(command).flatMap(([part, one]) => commandsOf(`${key}.${part}`, one, folder));
-  const given = typeof command === "string" ? [command] : command;
-  const [first = "", ...rest] = given.map((word) => replaced(word, key, folder));
+  const words = typeof command === "string" ? [command] : command;
+  const [first = "", ...rest] = words.map((word) => replaced(word, key, folder));
   if (first.trim() === "") return [];
   const named = { name: `environment.devcontainer: ${key.slice(0, 2 * maxName)}`, folder };
   if (typeof command === "string") return [{ ...named, argv: ["/bin/sh", "-c", first], shown: first }];

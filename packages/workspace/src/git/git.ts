@@ -40,13 +40,13 @@ export function argvOf(
     throw new TypeError("only one command of a script may read");
   // The shell sets the one limit that git has no setting for: a server may send any amount.
   const common = [String(Math.ceil(maxFileBytes / 512)), tree, marker];
-  const given = settings.flatMap((setting) => ["-c", setting]);
-  const all = [...common, ...given];
+  const configuration = settings.flatMap((setting) => ["-c", setting]);
+  const all = [...common, ...configuration];
   const lines = commands.map(({ args, input }, at) => {
-    const own = references(all.length, args.length);
+    const argumentWords = references(all.length, args.length);
     all.push(...args);
     const isLast = at === commands.length - 1;
-    const started = `${isLast ? "exec " : ""}git ${references(common.length, given.length)} ${own}`;
+    const started = `${isLast ? "exec " : ""}git ${references(common.length, configuration.length)} ${argumentWords}`;
     const line = input === undefined ? `${started} </dev/null` : started;
     return isLast ? line : `${line} && printf %s "$3" && printf %s "$3" >&2`;
   });
@@ -67,7 +67,7 @@ export class Outputs {
   readonly #marker: Buffer;
   #held: Buffer = Buffer.alloc(0);
 
-  /** @param marker secret: whoever can choose what the commands print must not know it */
+  /** @param marker secret: a program that chooses what the commands print must not know it */
   constructor(stream: AsyncIterable<Uint8Array>, marker: string) {
     this.#source = stream[Symbol.asyncIterator]();
     this.#marker = Buffer.from(marker);
@@ -214,9 +214,9 @@ export class Git {
     signal.throwIfAborted();
     // Nothing that a repository or its host sends can have it in it: no command of git gets it.
     const marker = randomUUID();
-    const given = [...settings, ...(isPlain ? ["protocol.http.allow=always"] : [])];
+    const allSettings = [...settings, ...(isPlain ? ["protocol.http.allow=always"] : [])];
     const child = await sandbox.spawn({
-      argv: argvOf(commands, { settings: given, maxFileBytes, tree: this.tree, marker }),
+      argv: argvOf(commands, { settings: allSettings, maxFileBytes, tree: this.tree, marker }),
       env: {
         ...this.#environment(),
         ...(commands.some(({ reachesHost }) => reachesHost) ? sandbox.placeholders : {}),

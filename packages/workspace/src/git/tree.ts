@@ -191,14 +191,14 @@ interface Submodule {
  * `branch`, `ignore`. Pure.
  */
 export function submodulesIn(listed: string): readonly Submodule[] {
-  const found = new Map<string, { path?: string; url?: string }>();
+  const sections = new Map<string, { path?: string; url?: string }>();
   for (const entry of listed.split("\0")) {
     const [, name, key, value] = /^submodule\.(.+)\.(path|url)\n(.*)$/s.exec(entry) ?? [];
     if (name === undefined || value === undefined) continue;
-    const one = found.get(name) ?? {};
-    found.set(name, key === "path" ? { ...one, path: value } : { ...one, url: value });
+    const section = sections.get(name) ?? {};
+    sections.set(name, key === "path" ? { ...section, path: value } : { ...section, url: value });
   }
-  return [...found.values()].flatMap(({ path, url }) =>
+  return [...sections.values()].flatMap(({ path, url }) =>
     path === undefined || url === undefined ? [] : [{ path, url }],
   );
 }

@@ -73,8 +73,8 @@ export function ownsSnapshots(owner: string, kind?: SnapshotKind): boolean {
 /** Undefined where there is none. @throws StoreFailed */
 export async function infoOf(id: string, owner: string, blobs: Blobs): Promise<SnapshotInfo | undefined> {
   if (!isSnapshotId(id)) return undefined;
-  const found = await blobs.get(owner, blobNames.manifest(id));
-  return found && (await contentOf(id, found.content, manifestSchema)).info;
+  const manifest = await blobs.get(owner, blobNames.manifest(id));
+  return manifest && (await contentOf(id, manifest.content, manifestSchema)).info;
 }
 
 /** A caller's word, before it is part of a file's name. */

@@ -114,9 +114,9 @@ function credentialsOf(
   env: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
   const connection = request.modelConnection;
-  const given = { ...env, ...connection?.environment };
-  const variables = Object.entries(given).filter(([name]) => known.includes(name));
-  const own = connection?.credentialMode === "env" ? connection.credentials : [];
-  const named = own.filter(({ binding }) => known.includes(binding.name));
+  const environment = { ...env, ...connection?.environment };
+  const variables = Object.entries(environment).filter(([name]) => known.includes(name));
+  const credentials = connection?.credentialMode === "env" ? connection.credentials : [];
+  const named = credentials.filter(({ binding }) => known.includes(binding.name));
   return Object.fromEntries([...variables, ...named.map(({ binding, value }) => [binding.name, value])]);
 }

@@ -15,8 +15,8 @@ export async function probeDaytona(
 ): Promise<readonly Finding[]> {
   const isWhole = claimsOf(account.config).every((claim) => claims.includes(claim));
   const store = new FindingStore(account);
-  const known = isWhole ? await store.find(key) : undefined;
-  if (known !== undefined) return known;
+  const stored = isWhole ? await store.find(key) : undefined;
+  if (stored !== undefined) return stored;
   try {
     await account.reaper.keepReaping(quietLog);
   } catch (error) {

@@ -207,7 +207,7 @@ interface FieldDifference {
 
 type Allowed = (value: unknown) => boolean;
 
-const any: Allowed = () => true;
+const anything: Allowed = () => true;
 const only =
   (...values: readonly unknown[]): Allowed =>
   (value) =>
@@ -220,21 +220,21 @@ const only =
 const added: Readonly<Record<string, Allowed>> = {
   "spec.dnsPolicy": only("ClusterFirst"),
   "spec.hostUsers": only(true),
-  "spec.nodeName": any,
-  "spec.nodeSelector": any,
-  "spec.preemptionPolicy": any,
-  "spec.priority": any,
-  "spec.priorityClassName": any,
-  "spec.schedulerName": any,
+  "spec.nodeName": anything,
+  "spec.nodeSelector": anything,
+  "spec.preemptionPolicy": anything,
+  "spec.priority": anything,
+  "spec.priorityClassName": anything,
+  "spec.schedulerName": anything,
   "spec.serviceAccount": only("default"),
   "spec.serviceAccountName": only("default"),
-  "spec.overhead": any,
+  "spec.overhead": anything,
   "spec.shareProcessNamespace": only(false),
   "spec.hostNetwork": only(false),
   "spec.hostPID": only(false),
   "spec.hostIPC": only(false),
-  "spec.topologySpreadConstraints": any,
-  "spec.affinity": any,
+  "spec.topologySpreadConstraints": anything,
+  "spec.affinity": anything,
   "spec.resourceClaims": (value) => Array.isArray(value) && value.length === 0,
   "spec.containers.*.terminationMessagePolicy": only("File"),
   "spec.initContainers.*.terminationMessagePolicy": only("File"),
@@ -242,8 +242,8 @@ const added: Readonly<Record<string, Allowed>> = {
   "spec.initContainers.*.securityContext.privileged": only(false),
   "spec.containers.*.securityContext.procMount": only("Default"),
   "spec.initContainers.*.securityContext.procMount": only("Default"),
-  "spec.containers.*.volumeMounts.*.recursiveReadOnly": any,
-  "spec.volumes.*.downwardAPI.defaultMode": any,
+  "spec.containers.*.volumeMounts.*.recursiveReadOnly": anything,
+  "spec.volumes.*.downwardAPI.defaultMode": anything,
   "spec.volumes.*.downwardAPI.items.*.fieldRef.apiVersion": only("v1"),
 };
 

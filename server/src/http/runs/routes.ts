@@ -117,7 +117,7 @@ export const storedRoutes: readonly HttpRoute[] = [
     operation: {
       operationId: "runRequest",
       tag: "Runs",
-      summary: "The request of a run, to begin it again: `[redacted]` stands in place of each secret",
+      summary: "The request of a run, to begin it again, with `[redacted]` in place of each secret",
       description: "Kept with the run, encrypted, up to 128 KiB.",
       responses: { 200: jsonResponse("The request.", "RunRequestResponse"), ...failed(400, 404, 503) },
     },

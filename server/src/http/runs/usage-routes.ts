@@ -1,5 +1,5 @@
 import { RequestInvalid } from "@ambit/core";
-import type { Tally } from "@ambit/durable/store";
+import { type Tally, tallyDays } from "@ambit/durable/store";
 import { json } from "../response/json-response.js";
 import type { QuotasResponse, UsageResponse } from "../route-schemas.js";
 import { firstDay, groupedBy, lastDay, projectFilter } from "./parameters.js";
@@ -8,8 +8,6 @@ import { timeOf } from "./stored-response.js";
 import type { StoredRoute } from "./stored-route.js";
 
 const dayMs = 86_400_000;
-/** Days of one answer: as many as the store keeps. */
-const maxDays = 400;
 const defaultDays = 30;
 
 /** `GET /usage` */
@@ -19,8 +17,8 @@ export async function handleUsage({ server, exchange, query }: StoredRoute): Pro
   const to = query.read(lastDay) ?? dayAt(Date.now());
   const from = query.read(firstDay) ?? dayAt(Date.parse(to) - (defaultDays - 1) * dayMs);
   const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
-  if (days < 1 || days > maxDays) {
-    const message = `must be a day up to ${to}, with which there are at most ${maxDays} days`;
+  if (days < 1 || days > tallyDays) {
+    const message = `must be a day up to ${to}, with which there are at most ${tallyDays} days`;
     throw new RequestInvalid([{ path: firstDay.name, message }]);
   }
   const { groups, total } = await server.runs.store.tallies({ ...ofProject, from, to, by });

@@ -219,16 +219,16 @@ export async function readBody(
   request: IncomingMessage,
   { bodyMs }: EgressLimits,
 ): Promise<Buffer | undefined> {
-  const kept = new KeptPieces();
+  const pieces = new KeptPieces();
   let length = 0;
   const timer = setTimeout(() => request.destroy(), bodyMs);
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       length += chunk.length;
       if (length > maxBytes) return undefined;
-      kept.push(chunk);
+      pieces.push(chunk);
     }
-    return kept.take();
+    return pieces.take();
   } catch {
     return undefined;
   } finally {

@@ -110,6 +110,6 @@ export function ownPath(url: string, port: number): string | undefined {
   if (parts === null) return undefined;
   const reading = readAuthority(parts[1] ?? "", 80);
   if (!reading.ok || !isOwnAddress(reading.target, port)) return undefined;
-  const rest = parts[2] ?? "";
-  return rest.startsWith("/") ? rest : `/${rest}`;
+  const target = parts[2] ?? "";
+  return target.startsWith("/") ? target : `/${target}`;
 }
