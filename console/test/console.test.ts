@@ -375,6 +375,41 @@ describe("a run's page", () => {
     expect(await accessibilityFaults(page)).toEqual([]);
   });
 
+  it("looks as README and docs show it", async (context) => {
+    const lines = [
+      "plan Write the notes; Check them; Publish",
+      "think The notes of the release are missing: I write them first.",
+      "say I write the **notes of the release**, then publish it.",
+      "write notes/release.md # Release 1.4",
+      "fetch https://registry.example/",
+      "run! ./publish.sh --tag v1.4 notes/release.md",
+      "say Published.",
+    ];
+    const request = demo(lines, {
+      runId: "release-notes",
+      permissions: {
+        default: "ask",
+        rules: [
+          { pattern: "write", permission: "allow" },
+          { pattern: "fetch", permission: "allow" },
+        ],
+      },
+      sandboxPermission: boundary,
+      interactions: { waitMs: 120_000 },
+    });
+    for await (const event of server.client.run(request)) if (event.type === "interaction_request") break;
+    const { page } = await signedIn(context, { width: 1200, height: 750 });
+    await goTo(page, "/runs/release-notes");
+    await page.getByRole("region", { name: "Command" }).getByText("./publish.sh --tag v1.4").waitFor();
+    await page.locator("strong", { hasText: "notes of the release" }).waitFor();
+    await page.getByText("Refused a connection to").waitFor();
+    // AMBIT_SCREENSHOT=docs/images/console-run.png makes the picture again.
+    const { AMBIT_SCREENSHOT: path } = process.env;
+    if (path !== undefined) await page.screenshot({ path });
+    await server.client.cancelRun("release-notes");
+    expect(await ended("release-notes")).toMatchObject({ stopReason: "cancelled" });
+  });
+
   it("says why a run failed, and looks unconfined where it was", async (context) => {
     const { page } = await signedIn(context, { theme: "dark" });
     await server.client.run(demo(["fail no luck"], { runId: "failed" })).result.catch(() => undefined);

@@ -121,10 +121,13 @@ describe("a tenant's token", () => {
     expect(runner.sessions).toHaveLength(2);
   });
 
-  it("can't cancel, answer or end anything of another project, without a store", async () => {
-    const { run, post, runner } = await serveTenants(waiting);
+  it("can't read, cancel, answer or end anything of another project, without a store", async () => {
+    const { run, post, get, runner } = await serveTenants(waiting);
     const running = run(one.token, { runId: "mine", sessionId: "s" });
     await expect.poll(() => runner.has("one/mine")).toBe(true);
+    expect((await get("/runs/mine/request", two.token)).status).toBe(404);
+    // The control.
+    expect((await get("/runs/mine/request", one.token)).status).toBe(200);
     expect((await post("/runs/mine/cancel", {}, bearer(two.token))).status).toBe(404);
     expect((await post("/runs/mine/interactions/x", {}, bearer(two.token))).status).toBe(404);
     const kill = await post("/kill", { sessionId: "s", projectId: "one" }, bearer(two.token));
