@@ -1,7 +1,7 @@
 import { Menu } from "@base-ui/react/menu";
 import { useNavigate } from "@tanstack/react-router";
 import { ChevronDown } from "lucide-react";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { buttonClass, Icon } from "../../parts/basic.js";
 import { useOfferedCommands } from "../../parts/commands.js";
 import { clientOf, type RunPlace } from "../../server/client.js";
@@ -15,6 +15,9 @@ export function UseAgain({ place, snapshot }: { readonly place: RunPlace; readon
   const [note, setNote] = useState<string>();
   const { runId, projectId } = place;
   const isEnded = !snapshot.isLive;
+  // A live run has another snapshot in each frame, and its commands stay the same.
+  const latest = useRef(snapshot);
+  latest.current = snapshot;
   const commands = useMemo(() => {
     const request = async () => anew(await clientOf({ projectId }).runRequest(runId));
     const inProject = (name: string) => (projectId === undefined ? {} : { [name]: projectId });
@@ -55,7 +58,7 @@ export function UseAgain({ place, snapshot }: { readonly place: RunPlace; readon
               run: told(
                 () =>
                   download(
-                    request().then((sent) => testCaseOf(sent, snapshot)),
+                    request().then((sent) => testCaseOf(sent, latest.current)),
                     `${runId}.test.mjs`,
                   ),
                 "For `node --test FILE`",
@@ -64,7 +67,7 @@ export function UseAgain({ place, snapshot }: { readonly place: RunPlace; readon
           ]
         : []),
     ];
-  }, [runId, projectId, place, isEnded, snapshot, navigate]);
+  }, [runId, projectId, place, isEnded, navigate]);
   useOfferedCommands(commands);
   useEffect(() => {
     if (note === undefined) return;
