@@ -381,7 +381,7 @@ describe("a run's page", () => {
       "think The notes of the release are missing: I write them first.",
       "say I write the **notes of the release**, then publish it.",
       "write notes/release.md # Release 1.4",
-      "fetch https://registry.example/",
+      "fetch https://packages.example/",
       "run! ./publish.sh --tag v1.4 notes/release.md",
       "say Published.",
     ];
