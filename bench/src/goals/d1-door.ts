@@ -5,7 +5,7 @@ import { interleaved, mediansOf } from "../measure.js";
 import { startAmbit } from "../subjects/server/ambit-server.js";
 import { demoRequest } from "../subjects/server/requests.js";
 
-/** A door costs its client next to nothing: it follows the same log. Both sides are warm turns of a session. */
+/** A door costs its client next to nothing: it follows the same log. Both sides are the same warm turns of a session. */
 export const door: Goal = {
   id: "D1",
   title: "first chunk through a door ÷ first NDJSON line",
@@ -15,7 +15,8 @@ export const door: Goal = {
     const use = fileURLToPath(import.meta.resolve("@ambit/door-ai-sdk"));
     const config = { request: { harness: "demo", permissions: { default: "allow" } } };
     await using ambit = await startAmbit({ plugins: [{ use, config }] });
-    const plain = demoRequest("say hello", { sessionId: "plain" });
+    // What the door asks for as well: to take the place of a run that its user has left.
+    const plain = demoRequest("say hello", { sessionId: "plain", whenBusy: "interrupt" });
     const parts = [{ type: "text", text: "say hello" }];
     const chat = JSON.stringify({ id: "chat", messages: [{ id: "m", role: "user", parts }] });
     const measurements = [];

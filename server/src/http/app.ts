@@ -40,7 +40,7 @@ export function serverApp(context: ServerContext): Hono<HonoEnvironment> {
   app.use(async ({ env, req }, next) => {
     const { headers } = env.incoming;
     arrivals.set(env.incoming, Date.now());
-    const speaksFor = inner.callerOn(env.incoming.socket);
+    const speaksFor = inner.callerOf(env.incoming);
     if (speaksFor !== undefined) {
       setCaller(env.incoming, speaksFor);
       return await next();
@@ -121,7 +121,7 @@ function handler(route: HttpRoute, context: RouteContext): Handler<HonoEnvironme
     const caller = callerOf(env.incoming);
     const refusal = caller.kind === "page" ? whyNotForPage(caller.grant, route, call.path) : undefined;
     if (refusal !== undefined) throw new HttpRefusal(403, refusal, "unauthorized");
-    if (caller.kind === "page" && follows(route) && context.inner.callerOn(env.incoming.socket) === undefined)
+    if (caller.kind === "page" && follows(route) && context.inner.callerOf(env.incoming) === undefined)
       endAfter(env.outgoing, caller.grant.expiresAt - context.pageTokens.now());
     if (refusesOthers) call.query.requireKnown(parameters);
     return (await route.handle(call)) ?? RESPONSE_ALREADY_SENT;

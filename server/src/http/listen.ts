@@ -21,7 +21,7 @@ import { cantListen, urlOf } from "./connections/address.js";
 import { Connections } from "./connections/connections.js";
 import { healthConnections, sharesOf } from "./connections/shares.js";
 import { Console } from "./console/console.js";
-import { InnerConnections } from "./doors/inner-connections.js";
+import { InnerApi } from "./doors/inner-api.js";
 import type { ServerState } from "./health/answers.js";
 import { HealthListener } from "./health/health-listener.js";
 import { Readiness } from "./health/readiness.js";
@@ -214,7 +214,7 @@ function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle
   const { settings, runner, tenants, log, files, interactionKey: key } = ambit;
   const { host, allowedHosts, origins, publicUrl = "" } = settings.server;
   const { bodyMs, maxReadersPerRun, maxReadersPerProject, minReadingMs } = settings.server;
-  const inner = new InnerConnections((request, response) => void respond(request, response));
+  const inner = new InnerApi((request, exchange) => app.fetch(request, exchange));
   const bodies = new Bodies(
     {
       atOnce: Math.max(bodiesAtOnce, settings.limits.concurrentRuns),

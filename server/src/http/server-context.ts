@@ -10,7 +10,7 @@ import type { Bodies } from "./body.js";
 import type { OperatorAccess } from "./caller/operator-access.js";
 import type { Connections } from "./connections/connections.js";
 import type { Console } from "./console/console.js";
-import type { InnerConnections } from "./doors/inner-connections.js";
+import type { InnerApi } from "./doors/inner-api.js";
 import type { Readiness } from "./health/readiness.js";
 import type { UnreadTexts } from "./response/unread.js";
 import type { HostResponse } from "./route-schemas.js";
@@ -25,7 +25,7 @@ export interface ServerContext {
   readonly bodies: Bodies;
   readonly connections: Connections;
   /** The API for doors. */
-  readonly inner: InnerConnections;
+  readonly inner: InnerApi;
   readonly readers: Readers;
   /** What left workspaces of runs. */
   readonly files: KeptFiles;

@@ -47,13 +47,16 @@ export function doorRoutes(doors: readonly Door[]): HttpRoute[] {
         handle: streaming(async ({ context, exchange, path: parameter }) => {
           const { incoming, outgoing } = exchange;
           const caller = callerOf(incoming);
+          const request = requestOf(exchange, tokenHeadersOf(context.runner.registry.dialects));
           const call = {
-            request: requestOf(exchange, tokenHeadersOf(context.runner.registry.dialects)),
+            request,
             path: parameter,
             json: () => outsideOffers(() => context.bodies.json(incoming, limits.bodyBytes)),
             fetch: context.inner.fetchAs(caller),
             caller: caller.kind === "page" ? "page" : "platform",
-            callerId: callerIdOf(caller),
+            get callerId() {
+              return callerIdOf(caller);
+            },
           } as const;
           await sendResponse(outgoing, await responseOf(door, () => route.handle(call)), context.log);
         }),

@@ -38,7 +38,7 @@ export class RecordWriter {
   /** Writes a text after each `silenceMs` without any, until it is disposed. A reader that is behind gets none. */
   fillSilence(text: string, silenceMs: number): Disposable {
     const silence = setInterval(() => {
-      if (!this.response.writableNeedDrain) void this.write(text);
+      if (this.#waiting.size === 0) void this.write(text);
     }, silenceMs);
     this.#silence = silence;
     return { [Symbol.dispose]: () => clearInterval(silence) };
