@@ -1,6 +1,6 @@
 import { definePlugin } from "@ambit/core/plugin";
 import { configSchema } from "./config.js";
-import { MessageIntake } from "./driver/wire/message-intake.js";
+import { MessageIntake } from "./driver/limits.js";
 import { AcpHarness } from "./harness/acp-harness.js";
 import { customProfile } from "./profiles/custom.js";
 import { profiles } from "./profiles/index.js";

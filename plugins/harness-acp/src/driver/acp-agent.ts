@@ -10,13 +10,11 @@ import {
   type Turn,
 } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
+import { type AgentAbilities, readSteering, steeringMethod } from "./answers.js";
+import type { AcpConnection } from "./connection.js";
+import { settledWithin } from "./failures.js";
 import type { DriverLimits } from "./limits.js";
-import { ActiveTurn } from "./turn/active-turn.js";
-import { LateMessages } from "./turn/late-messages.js";
-import { type PromptAbilities, promptContent } from "./turn/prompt-content.js";
-import { readSteering, steeringMethod } from "./wire/answers.js";
-import type { AcpConnection } from "./wire/connection.js";
-import { settledWithin } from "./wire/failures.js";
+import { ActiveTurn, LateMessages, promptContent } from "./turn.js";
 
 export interface AcpAgentOptions {
   readonly profile: Profile;
@@ -29,11 +27,7 @@ export interface AcpAgentOptions {
   readonly versions: Evidence;
   /** Whether its program was replaced since it started. */
   isOutdated(): boolean;
-  readonly abilities: PromptAbilities;
-  /** Whether it wants `session/close` at the end of its session, if it is given time to exit. */
-  readonly closesSessions: boolean;
-  /** Whether it takes a message of the user in mid-turn. */
-  readonly takesSteering: boolean;
+  readonly abilities: AgentAbilities;
   readonly model: string | undefined;
   /** Those that it lists; may be empty. */
   readonly models: readonly string[];
@@ -74,7 +68,7 @@ export class AcpAgent implements Agent {
     const { title, quirks } = profile;
     this.#late = new LateMessages({ title, connection, staysInOrder: quirks.staysInOrder, limits });
     if (options.model !== undefined) this.model = options.model;
-    if (options.takesSteering) this.steer = (content, signal) => this.#steer(content, signal);
+    if (options.abilities.takesSteering) this.steer = (content, signal) => this.#steer(content, signal);
     void options.process.exit.then(() => {
       this.#exited = true;
     });
@@ -99,10 +93,11 @@ export class AcpAgent implements Agent {
   }
 
   async #leave(gracefully: boolean): Promise<void> {
-    const { profile, connection, closesSessions, limits, log } = this.#options;
+    const { profile, connection, abilities, limits, log } = this.#options;
     const unshown = this.#late.take();
     if (unshown !== undefined) log.warn({ agent: profile.title }, unshown);
-    if (gracefully && closesSessions && !profile.quirks.savesBeforeAnswering && !connection.closed) {
+    const saves = gracefully && !profile.quirks.savesBeforeAnswering && !connection.closed;
+    if (saves && abilities.closesSessions) {
       const late = new AbortController();
       const closed = connection
         .request("session/close", { sessionId: this.conversation }, "its session's end", late.signal)
@@ -117,7 +112,7 @@ export class AcpAgent implements Agent {
     const { profile, connection, abilities } = this.#options;
     const { title } = profile;
     if (!this.#running) return false;
-    const prompt = promptContent(content, abilities, title);
+    const prompt = promptContent(content, abilities.prompt, title);
     // Otherwise an agent whose turn has just ended would begin another one by itself.
     const _meta = { steering: { idleBehavior: "promptRequired" } };
     const params = { sessionId: this.conversation, prompt, _meta };
@@ -139,7 +134,7 @@ export class AcpAgent implements Agent {
       sessionId: this.conversation,
       servers,
       toolsListed,
-      abilities,
+      abilities: abilities.prompt,
       limits,
       costBefore: this.#costBefore,
       late: this.#late,
@@ -156,12 +151,14 @@ export class AcpAgent implements Agent {
   }
 }
 
+/** An agent's process with a connection to it: it has to be closed. */
+export type SpawnedAgent = Pick<AcpAgentOptions, "profile" | "process" | "connection" | "limits">;
+
 /** Lets the agent exit by itself if it still has something to store, then kills it and everything it started. */
 export async function closeAgent(
-  agent: Pick<AcpAgentOptions, "profile" | "process" | "connection" | "limits">,
+  { profile, process, connection, limits }: SpawnedAgent,
   gracefully: boolean,
 ): Promise<void> {
-  const { profile, process, connection, limits } = agent;
   const closing = connection.close();
   if (gracefully && !profile.quirks.savesBeforeAnswering) await settledWithin(process.exit, limits.closeMs);
   // Also after its exit: processes that it started may remain.

@@ -23,10 +23,8 @@ import {
   type StartScope,
 } from "@ambit/core/plugin";
 import { allowsDestination } from "@ambit/egress";
-import { type DriverLimits, defaultDriverLimits } from "../driver/limits.js";
-import type { AgentLaunchPlan } from "../driver/start/begin-agent.js";
-import type { AgentVersions } from "../driver/start/start-agent.js";
-import { MessageIntake } from "../driver/wire/message-intake.js";
+import { type DriverLimits, defaultDriverLimits, MessageIntake } from "../driver/limits.js";
+import type { AgentLaunchPlan, AgentVersions } from "../driver/start-agent.js";
 import { Compilation } from "../installation/compile-ahead.js";
 import { installationOf } from "../installation/install-agent.js";
 import {
@@ -36,10 +34,10 @@ import {
   locateProgram,
   stateOf,
 } from "../installation/locate-program.js";
-import { namingMissing } from "../installation/missing-in-image.js";
 import {
   comesFromRunner,
   isNeededOnRunner,
+  namingMissing,
   type PlacedProgram,
   type ProgramChoice,
   place,
@@ -169,7 +167,7 @@ export class AcpHarness implements Harness {
     const { sandbox } = scope;
     const program = this.#placed(sandbox);
     // The ACP driver is loaded with the first agent, so that a server starts without it.
-    const { startAgent } = await import("../driver/start/start-agent.js");
+    const { startAgent } = await import("../driver/start-agent.js");
     const planned = (startId: string = randomUUID()) => {
       const servers = scope.servers.map(({ name, url, headers }) => ({ name, url, headers }));
       return this.#launch({ ...scope, program, startId, servers });
@@ -228,7 +226,7 @@ export class AcpHarness implements Harness {
       return { launch, versions: this.#versions(sandbox) };
     };
     const { launch, versions } = planned(scope);
-    const { beginAgent } = await import("../driver/start/begin-agent.js");
+    const { beginAgent } = await import("../driver/start-agent.js");
     const options = { profile: this.#profile, launch, limits: this.#limits, intake: this.#intake };
     const isReplaced = this.#watch(sandbox);
     const begun = await beginAgent(options, { sandbox, signal, log });

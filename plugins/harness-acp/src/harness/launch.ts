@@ -1,10 +1,9 @@
 import { join } from "node:path/posix";
 import { limitVariables, type ModelRoute, type RunRequest, type Sandbox } from "@ambit/core/plugin";
-import type { AgentLaunchPlan } from "../driver/start/begin-agent.js";
+import type { AgentLaunchPlan } from "../driver/start-agent.js";
 import type { PlacedProgram } from "../installation/place-program.js";
 import { guarded, restrictsOwnTools } from "../profiles/handoffs.js";
 import type { ModelAccess, ModelEndpoint, Profile, ToolEndpoint } from "../profiles/profile.js";
-import { withPlatformInstructions } from "./instructions.js";
 import { effortName, modelAccess, modelName, statedEndpoint } from "./model.js";
 
 export interface LaunchPlanOptions {
@@ -148,4 +147,24 @@ function credentials(request: RunRequest): Record<string, string> {
   const connection = request.modelConnection;
   if (connection === undefined || connection.credentialMode !== "env") return {};
   return Object.fromEntries(connection.credentials.map(({ binding, value }) => [binding.name, value]));
+}
+
+/** The fields of a request that become an agent's instructions. */
+type InstructionField = "appendSystemPrompt" | "agentsMd";
+
+/** Where this agent gets the platform's instructions: its system prompt, if that can be added to. */
+function platformField({ instructions }: Profile): InstructionField {
+  return instructions.appendSystemPrompt ? "appendSystemPrompt" : "agentsMd";
+}
+
+/** The request with the platform's instructions in front of the author's own. Pure. */
+export function withPlatformInstructions(profile: Profile, request: RunRequest): RunRequest {
+  const { platformInstructions = "" } = request;
+  if (platformInstructions.trim() === "") return request;
+  const field = platformField(profile);
+  const own = request[field] ?? "";
+  return {
+    ...request,
+    [field]: own === "" ? platformInstructions : `${platformInstructions}\n\n${own}`,
+  };
 }

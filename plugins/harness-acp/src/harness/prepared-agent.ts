@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Log, PreparedAgent, PreparedStart, RunRequest, SandboxContents } from "@ambit/core/plugin";
-import type { AgentLaunchPlan, BegunAgent } from "../driver/start/begin-agent.js";
-import type { AgentVersions } from "../driver/start/start-agent.js";
+import type { AgentLaunchPlan, AgentVersions, BegunAgent } from "../driver/start-agent.js";
 import type { AheadFacts } from "../profiles/profile.js";
 
 /** The part of a start that can't be changed once the agent's process exists. */

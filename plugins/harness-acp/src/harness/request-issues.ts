@@ -1,8 +1,8 @@
 import type { Issue, RunRequest } from "@ambit/core/plugin";
 import { handoffIssues } from "../profiles/handoffs.js";
-import { subscriptionIssues } from "../profiles/pi/subscription.js";
+import { subscriptionIssues } from "../profiles/pi.js";
 import type { ModelAccess, Profile } from "../profiles/profile.js";
-import { withPlatformInstructions } from "./instructions.js";
+import { withPlatformInstructions } from "./launch.js";
 import { effortName, modelAccess, visibleCredentials } from "./model.js";
 
 /** Variables that determine how the agent's process runs. */

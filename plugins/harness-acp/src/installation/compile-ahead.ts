@@ -6,8 +6,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Log } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
-import { installedFolder } from "./agents-folder.js";
-import type { LocatedProgram } from "./locate-program.js";
+import { installedFolder, type LocatedProgram } from "./locate-program.js";
 
 /** Milliseconds that compiling may take, on a busy host. */
 const compileMs = 120_000;

@@ -5,9 +5,8 @@ import { fileURLToPath } from "node:url";
 import { HarnessFailed, type Installation } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Profile } from "../profiles/profile.js";
-import { agentsFolder } from "./agents-folder.js";
 import { compileAhead, compiledCode } from "./compile-ahead.js";
-import { locateProgram, type WhereToLook } from "./locate-program.js";
+import { agentsFolder, locateProgram, type WhereToLook } from "./locate-program.js";
 
 /** A manifest and a lockfile for each agent: its packages and their dependencies, each with its digest. */
 const pins = fileURLToPath(new URL("../../pins/", import.meta.url));

@@ -1,6 +1,13 @@
 import { realpathSync } from "node:fs";
 import { dirname } from "node:path/posix";
-import type { Command, ImageRootfs, RequiredPath, Rootfs } from "@ambit/core/plugin";
+import {
+  type Command,
+  HarnessFailed,
+  type ImageRootfs,
+  type RequiredPath,
+  type Rootfs,
+  type Sandbox,
+} from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
 import type { CompiledCode } from "./compile-ahead.js";
 import type { Executable, LocatedProgram } from "./locate-program.js";
@@ -131,4 +138,37 @@ function placeInImage(
  */
 function realNode(node: string | undefined): string {
   return node === undefined ? process.execPath : realpathSync(node);
+}
+
+/** Milliseconds for the look, after a start that has failed already. */
+const checkTimeoutMs = 10_000;
+
+interface ExpectedInImage {
+  readonly title: string;
+  /** How its program gets there. */
+  readonly fix: string;
+}
+
+/** What a start failed with: that the image lacks the program, if it does; else the error as it is. */
+export async function namingMissing(
+  error: unknown,
+  sandbox: Sandbox,
+  { argv: [program], searchPath }: PlacedProgram,
+  { title, fix }: ExpectedInImage,
+): Promise<unknown> {
+  try {
+    const look = await sandbox.spawn({
+      argv: ["/bin/sh", "-c", 'command -v -- "$0" >/dev/null', program],
+      env: { PATH: searchPath },
+      signal: AbortSignal.timeout(checkTimeoutMs),
+    });
+    const { code } = await look.exit;
+    if (code === 0 || code === null) return error;
+  } catch {
+    // The sandbox can't tell: then the start's own error says more.
+    return error;
+  }
+  return new HarnessFailed(`${title} isn't in the sandbox's image, which has no "${program}": ${fix}.`, {
+    cause: error,
+  });
 }

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { findPackage, packageAround, withDependencies } from "../../src/installation/package-folders.js";
+import { findPackage, packageAround, withDependencies } from "../../src/installation/locate-program.js";
 
 describe("packages", () => {
   it("finds a package from below its folder, with its dependencies", () => {

@@ -6,10 +6,8 @@ import {
   type PublishedServer,
   type Sandbox,
 } from "@ambit/core/plugin";
-import { type DriverLimits, defaultDriverLimits } from "../../src/driver/limits.js";
-import type { AgentLaunchPlan } from "../../src/driver/start/begin-agent.js";
-import { type AgentVersions, startAgent } from "../../src/driver/start/start-agent.js";
-import { MessageIntake } from "../../src/driver/wire/message-intake.js";
+import { type DriverLimits, defaultDriverLimits, MessageIntake } from "../../src/driver/limits.js";
+import { type AgentLaunchPlan, type AgentVersions, startAgent } from "../../src/driver/start-agent.js";
 import { demo } from "../../src/profiles/demo.js";
 import type { Profile } from "../../src/profiles/profile.js";
 import { TestScope } from "./runs.js";
