@@ -1,7 +1,7 @@
-export { type Records, type RunLog, recordsIn } from "./log/follow.js";
-export { type LeasedHold, type RecordedRun, Recorder, recoveryOf } from "./log/recorder.js";
+export { endedBy } from "./lease.js";
 export { OtherKey, RecordedRuns, type RecordedRunsOptions, type StartedRun } from "./recorded-runs.js";
-export { endedBy } from "./replica/left-overs.js";
+export { type LeasedHold, type RecordedRun, Recorder, recoveryOf } from "./recorder.js";
+export { type Records, recordsIn } from "./run-log.js";
 export { Sealing } from "./sealing.js";
 export {
   type MemorySettings,
@@ -9,6 +9,11 @@ export {
   type StoreSettings,
   storeSettingsSchema,
 } from "./settings.js";
-export type { WebhookPost, WebhookResponse, WebhookSender } from "./webhooks/deliveries.js";
-export { type WebhookMessage, webhookMessageSchema } from "./webhooks/messages.js";
-export * from "./wire/stored.js";
+export {
+  type WebhookMessage,
+  type WebhookPost,
+  type WebhookResponse,
+  type WebhookSender,
+  webhookMessageSchema,
+} from "./webhooks.js";
+export * from "./wire.js";

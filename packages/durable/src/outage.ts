@@ -1,7 +1,7 @@
 import { isAmbitError, messageOf, StoreFailed } from "@ambit/core";
 import { type Log, unlessAborted } from "@ambit/core/plugin";
 import pRetry from "p-retry";
-import type { Store } from "./store/store.js";
+import type { Store } from "./store.js";
 
 /** Milliseconds between two attempts: at first, doubled each time, and at most. */
 const pauseMs = { first: 50, max: 2_000 } as const;

@@ -1,6 +1,8 @@
 import { messageOf, NotFound, RunCancelled, StoreFailed } from "@ambit/core";
 import { idOfRun } from "@ambit/core/contract";
-import type { Records } from "./log/follow.js";
+import { BoundSessions, keyOf } from "./bound-sessions.js";
+import { endedBy, Lease, LeftOvers, newReplica, placePrefix, stopMs } from "./lease.js";
+import { answering, askStore, retryWhileDown } from "./outage.js";
 import {
   announcedBy,
   describedBy,
@@ -9,14 +11,9 @@ import {
   Recorder,
   recoveryOf,
   takenOver,
-} from "./log/recorder.js";
-import { RemoteProgress } from "./log/remote-progress.js";
-import { requireKept, StoredLogs } from "./log/stored-log.js";
-import { answering, askStore, retryWhileDown } from "./outage.js";
-import { BoundSessions, keyOf } from "./replica/bound-sessions.js";
-import { Lease, newReplica, placePrefix, stopMs } from "./replica/lease.js";
-import { endedBy, LeftOvers } from "./replica/left-overs.js";
+} from "./recorder.js";
 import { Retaining } from "./retaining.js";
+import { type Records, RemoteProgress, requireKept, RunLogs } from "./run-log.js";
 import { type MemorySettings, type StoreSettings, storeSettingsSchema } from "./settings.js";
 import type {
   NewRun,
@@ -26,9 +23,9 @@ import type {
   StoredRun,
   StoredSession,
   StoredSessionName,
-} from "./store/index.js";
+} from "./store.js";
 import { StoredAnswers } from "./stored-answers.js";
-import { Deliveries, type DeliveriesOptions } from "./webhooks/deliveries.js";
+import { Deliveries, type DeliveriesOptions } from "./webhooks.js";
 
 export interface RecordedRunsOptions extends Omit<DeliveriesOptions, "store"> {
   readonly settings: StoreSettings;
@@ -74,11 +71,11 @@ export class RecordedRuns {
 
   /** For requests of callers: it answers in time, or rejects with StoreFailed. */
   readonly store: Store;
-  readonly #logs: StoredLogs;
+  readonly #logs: RunLogs;
 
   private constructor(readonly options: RecordedRunsOptions & OpenedStore) {
     const { store, settings, address, log, place, isShared } = options;
-    this.#logs = new StoredLogs(
+    this.#logs = new RunLogs(
       { store, settings, log, keepsLatest: !isShared },
       new RemoteProgress(store, log),
     );

@@ -1,10 +1,10 @@
 import { messageOf } from "@ambit/core";
 import { eventRecord, interactionKindSchema } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
-import { textOf } from "./log/recorder.js";
+import { textOf } from "./recorder.js";
 import type { StoreSettings } from "./settings.js";
-import type { Store, StoredInteraction } from "./store/index.js";
-import { aboutExpiry } from "./webhooks/messages.js";
+import type { Store, StoredInteraction } from "./store.js";
+import { aboutExpiry } from "./webhooks.js";
 
 /** Shortest and longest interval between two clean-ups, in milliseconds. */
 const everyMs = { min: 1_000, max: 60_000 };

@@ -7,7 +7,7 @@ import {
   type KeyObject,
   randomBytes,
 } from "node:crypto";
-import type { ReplicaKeys } from "./store/index.js";
+import type { ReplicaKeys } from "./store.js";
 
 const algorithm = "aes-256-gcm";
 const sizes = { key: 32, nonce: 12, tag: 16 } as const;

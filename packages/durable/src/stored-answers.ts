@@ -10,8 +10,8 @@ import type {
   Store,
   StoredInteraction,
   StoredSettlement,
-} from "./store/index.js";
-import type { Answerer } from "./wire/stored.js";
+} from "./store.js";
+import type { Answerer } from "./wire.js";
 
 /** Answers to questions of one session that are read, and characters that those to one run's have, as they are stored. */
 const maxQuestions = 1_000;

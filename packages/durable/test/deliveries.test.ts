@@ -1,8 +1,8 @@
 import { createSecretKey } from "node:crypto";
 import { expect, it, onTestFinished } from "vitest";
 import { Sealing } from "../src/sealing.js";
-import type { Delivery, DeliveryOutcome } from "../src/store/index.js";
-import { Deliveries, type DeliveriesOptions } from "../src/webhooks/deliveries.js";
+import type { Delivery, DeliveryOutcome } from "../src/store.js";
+import { Deliveries, type DeliveriesOptions } from "../src/webhooks.js";
 
 it("frees the place of a message whose sender never says what became of it", async () => {
   const sealing = new Sealing(createSecretKey("k".repeat(32), "utf8"));

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type ClockReading, Lease, type LeaseOptions, stopMs, Tenure } from "../src/replica/lease.js";
+import { type ClockReading, Lease, type LeaseOptions, stopMs, Tenure } from "../src/lease.js";
 
 describe("the time that a replica may act", () => {
   const at = (monotonic: number, sinceBoot = monotonic): ClockReading => ({ monotonic, sinceBoot });

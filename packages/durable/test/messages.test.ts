@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { aboutQuestion } from "../src/webhooks/messages.js";
+import { aboutQuestion } from "../src/webhooks.js";
 
 const run = {
   id: "r",

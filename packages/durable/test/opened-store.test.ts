@@ -1,6 +1,6 @@
 import { PluginBrokeContract } from "@ambit/core";
 import { expect, test } from "vitest";
-import { openedStore } from "../src/store/index.js";
+import { openedStore } from "../src/store.js";
 
 const backend = { name: "old", open: async () => undefined };
 

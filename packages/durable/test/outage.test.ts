@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { RemoteProgress } from "../src/log/remote-progress.ts";
-import { StoredLogs, type StoredLogsOptions } from "../src/log/stored-log.js";
+import { RemoteProgress, RunLogs, type RunLogsOptions } from "../src/run-log.js";
 
 it("retries nothing for a reader that has left, and logs an outage once for each that waits", async () => {
   const warnings: string[] = [];
@@ -16,11 +15,11 @@ it("retries nothing for a reader that has left, and logs an outage once for each
     return Promise.reject(new Error("the database restarts"));
   };
   const unused = () => Promise.reject(new Error("not called here"));
-  const store: StoredLogsOptions["store"] = { get: down, read: down, append: unused, finish: unused };
+  const store: RunLogsOptions["store"] = { get: down, read: down, append: unused, finish: unused };
   const left = new AbortController();
   // Longer than any test: only the reader's leaving ends the wait.
   const settings = { retryTimeoutMs: 3_600_000, runMiB: 1 };
-  const logs = new StoredLogs({ store, settings, log }, new RemoteProgress({ heads: down }, log));
+  const logs = new RunLogs({ store, settings, log }, new RemoteProgress({ heads: down }, log));
   const next = logs.follow("r", 0, left.signal).next();
   await expect.poll(() => reads, { timeout: 20_000 }).toBeGreaterThan(2);
   left.abort();

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type EventRecord, eventRecord, type RunResult, runRequestSchema } from "@ambit/core/contract";
 import { expect, it } from "vitest";
-import type { RecordGroup, RunLog } from "../src/log/follow.js";
-import { type RecordedRun, Recorder } from "../src/log/recorder.js";
+import { type RecordedRun, Recorder, type RecorderOptions } from "../src/recorder.js";
+import type { RecordGroup } from "../src/run-log.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const result: RunResult = { ok: true, runId: "r", events: [], output: "" };
@@ -42,7 +42,7 @@ const message = (number: number): EventRecord =>
 function slowLog() {
   const groups: RecordGroup[] = [];
   let take = () => {};
-  const runLog: RunLog = {
+  const runLog: RecorderOptions["runLog"] = {
     append: (group) => {
       groups.push(group);
       return new Promise((resolve) => {
@@ -50,7 +50,6 @@ function slowLog() {
       });
     },
     end: async () => "written",
-    async *follow() {},
     runEnded() {},
     close() {},
   };

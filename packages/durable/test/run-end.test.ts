@@ -1,7 +1,7 @@
 import type { RunResult } from "@ambit/core/contract";
 import { describe, expect, it, test } from "vitest";
 import { runSummarySchema } from "../src/index.js";
-import { runEnd } from "../src/run-end.js";
+import { runEnd } from "../src/recorder.js";
 
 const run = { id: "r", session: undefined, project: undefined, webhook: undefined };
 const result: RunResult = { ok: true, runId: "r", events: [], sessionId: "s" };

@@ -1,11 +1,11 @@
 import { messageOf, SessionElsewhere } from "@ambit/core";
 import { projectOf } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
-import type { RecordedRun } from "../log/recorder.js";
-import { retryWhileDown } from "../outage.js";
-import type { Sealing } from "../sealing.js";
-import type { StoreSettings } from "../settings.js";
-import type { SessionUse, Store, StoredRun, StoredSessionName, TakeoverTime } from "../store/index.js";
+import { retryWhileDown } from "./outage.js";
+import type { RecordedRun } from "./recorder.js";
+import type { Sealing } from "./sealing.js";
+import type { StoreSettings } from "./settings.js";
+import type { SessionUse, Store, StoredRun, StoredSessionName, TakeoverTime } from "./store.js";
 
 interface BoundSessionsOptions {
   readonly store: Store;

@@ -9,7 +9,7 @@ import {
   webhookEventSchema,
 } from "@ambit/core/contract";
 import { z } from "zod";
-import { deliveryStateSchema, interactionStateSchema, runStateSchema } from "../store/index.js";
+import { deliveryStateSchema, interactionStateSchema, runStateSchema } from "./store.js";
 
 const time = z.iso.datetime();
 

@@ -5,16 +5,17 @@ import {
   type AgentEventOf,
   type EventRecord,
   isAbout,
+  outcomeOf,
   projectOf,
   type RunRequest,
   type RunResult,
 } from "@ambit/core/contract";
-import type { Log } from "@ambit/core/plugin";
-import { runEnd } from "../run-end.js";
-import type { Sealing } from "../sealing.js";
-import type { NewDelivery, NewInteraction, NewRun, StoredRecovery } from "../store/index.js";
-import { aboutExpiry, aboutQuestion, type MessageSource, sealedWebhook } from "../webhooks/messages.js";
-import type { RecordGroup, RunLog } from "./follow.js";
+import { type Log, pieceEnd } from "@ambit/core/plugin";
+import type { RecordGroup, RunLog } from "./run-log.js";
+import type { Sealing } from "./sealing.js";
+import type { NewDelivery, NewInteraction, NewRun, RunEnd, StoredRecovery } from "./store.js";
+import { aboutEnd, aboutExpiry, aboutQuestion, type MessageSource, sealedWebhook } from "./webhooks.js";
+import type { RunSummary } from "./wire.js";
 
 /** What a recorded run knows of its right to act: another replica may take it over. */
 export interface LeasedHold {
@@ -129,9 +130,9 @@ interface Questions {
   readonly deliveries: NewDelivery[];
 }
 
-interface RecorderOptions {
+export interface RecorderOptions {
   readonly run: RecordedRun;
-  readonly runLog: RunLog;
+  readonly runLog: Pick<RunLog, "append" | "end" | "runEnded" | "close">;
   readonly source: MessageSource;
   readonly fence: number;
   /** Whether the log has events already. */
@@ -260,3 +261,46 @@ export class Recorder {
     return written === "written";
   }
 }
+
+/** Characters of what a summary quotes, and of a name in it. */
+const maxExcerpt = 200;
+const maxName = 128;
+
+/** What is written when a run has ended with this result, which has no events. */
+export function runEnd(source: MessageSource, { events: _, ...result }: RunResult): RunEnd {
+  const { model, usage } = result;
+  return {
+    result: JSON.stringify({ ...result, events: [] }),
+    outcome: outcomeOf(result),
+    summary: JSON.stringify(summarised(result)),
+    session: result.sessionId,
+    delivery: aboutEnd(source, { ...result, events: [] }),
+    usd: usage?.cost ?? 0,
+    inputTokens: usage?.input ?? 0,
+    outputTokens: usage?.output ?? 0,
+    model: model === undefined ? undefined : beginning(model, maxName),
+  };
+}
+
+/** Pure. */
+function summarised(result: Omit<RunResult, "events">): RunSummary {
+  const { stopReason, failure, error, output = "", model, usage, receipt } = result;
+  return {
+    stopReason: stopReason === undefined ? undefined : beginning(stopReason, maxName),
+    failure: failure?.code,
+    excerpt: error === undefined ? ending(output, maxExcerpt) : beginning(error, maxExcerpt),
+    model: model === undefined ? undefined : beginning(model, maxName),
+    usage,
+    receipt: receipt && {
+      confinement: receipt.confinement,
+      required: receipt.required,
+      accepted: [...new Set(receipt.accepted.map(({ capability }) => capability))],
+    },
+  };
+}
+
+const beginning = (text: string, length: number) =>
+  text.length <= length ? text : text.slice(0, pieceEnd(text, length));
+
+/** Without half a character at its begin. */
+const ending = (text: string, length: number) => text.slice(-length).replace(/^[\uDC00-\uDFFF]/, "");
