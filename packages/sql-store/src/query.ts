@@ -7,7 +7,7 @@ import {
   type RawBuilder,
   sql,
 } from "kysely";
-import type { Database, Statement, Value } from "./database.js";
+import type { Database, Essential, Row, Statement, Value } from "./database.js";
 
 export { sql };
 
@@ -29,6 +29,16 @@ export function statement(query: Sql, name?: string): Statement {
   const { sql: text, parameters } = query.compile(compiler);
   const values = parameters.map(toValue);
   return name === undefined ? { text, values } : { name, text, values };
+}
+
+/** Runs one statement. */
+export async function rowsOf(
+  database: Pick<Database, "run">,
+  query: Sql,
+  essential?: Essential,
+): Promise<readonly Row[]> {
+  const [rows = []] = await database.run([statement(query)], essential);
+  return rows;
 }
 
 /**
