@@ -13,7 +13,7 @@ import {
   takenOver,
 } from "./recorder.js";
 import { Retaining } from "./retaining.js";
-import { type Records, RemoteProgress, requireKept, RunLogs } from "./run-log.js";
+import { type Records, RemoteProgress, RunLogs, requireKept } from "./run-log.js";
 import { type MemorySettings, type StoreSettings, storeSettingsSchema } from "./settings.js";
 import type {
   NewRun,

@@ -3,16 +3,7 @@ import { idOfRun, type StreamRecord } from "@ambit/core/contract";
 import type { Log } from "@ambit/core/plugin";
 import { retryWhileDown } from "./outage.js";
 import type { StoreSettings } from "./settings.js";
-import type {
-  EventChunk,
-  EventGroup,
-  NewRun,
-  RunEnd,
-  RunHead,
-  Store,
-  StoredRun,
-  Written,
-} from "./store.js";
+import type { EventChunk, EventGroup, NewRun, RunEnd, RunHead, Store, StoredRun, Written } from "./store.js";
 
 /** Stream records as NDJSON, with the number of the first one and their count. */
 export type Records = EventChunk;

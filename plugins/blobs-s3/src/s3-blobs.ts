@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
-import type { UpstreamProxy } from "@ambit/core/plugin";
+import { messageOf, StoreFailed, type UpstreamProxy } from "@ambit/core/plugin";
 import { guardedAgents } from "@ambit/egress/client";
 import {
   type Blob,
@@ -20,7 +20,6 @@ import {
 } from "@aws-sdk/client-s3";
 import { Upload } from "@aws-sdk/lib-storage";
 import type { S3BlobsConfig } from "./config.js";
-import { isMissing, s3Failure } from "./s3-failure.js";
 
 /** Of an upload whose length isn't known: what it holds in memory. S3 takes 10,000 parts, so a file has 80 GB at most. */
 const partBytes = 8 * 1024 * 1024;
@@ -281,4 +280,42 @@ async function* failingWith(
   } finally {
     await iterator.return?.();
   }
+}
+
+const fixes: Readonly<Record<string, string>> = {
+  NoSuchBucket: "the bucket doesn't exist: create it, or correct `bucket` and `region` of @ambit/blobs-s3",
+  PermanentRedirect: "the bucket is in another region: correct `region` of @ambit/blobs-s3",
+  AccessDenied:
+    "access was denied: the credentials need s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload and s3:ListBucket",
+  InvalidAccessKeyId: "the access key is unknown to the service: correct the credentials of @ambit/blobs-s3",
+  SignatureDoesNotMatch: "the secret key is wrong: correct the credentials of @ambit/blobs-s3",
+  ExpiredToken: "the credentials have expired: renew them",
+  CredentialsProviderError:
+    "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or accessKeyId and secretAccessKey of @ambit/blobs-s3",
+  TimeoutError:
+    "the service didn't answer in time: check `endpoint`, or raise `timeoutMs` of @ambit/blobs-s3",
+};
+
+/** An answer of the service, or of the network, as one who operates the runner can use it. */
+export function s3Failure(what: string, thrown: unknown): StoreFailed {
+  if (thrown instanceof StoreFailed) return thrown;
+  const status = statusOf(thrown);
+  const name = thrown instanceof Error ? thrown.name : "";
+  const known = fixes[name] ?? (status === 403 ? fixes.AccessDenied : undefined);
+  const reason = known ?? (status === undefined ? messageOf(thrown) : `${name}, status ${status}`);
+  return new StoreFailed(`S3 couldn't ${what}: ${reason}.`, { cause: thrown });
+}
+
+/** Whether there is no such object. */
+export function isMissing(thrown: unknown): boolean {
+  // A missing bucket is 404 too, but nothing that its caller can be told.
+  if (thrown instanceof Error && thrown.name === "NoSuchBucket") return false;
+  return statusOf(thrown) === 404;
+}
+
+function statusOf(thrown: unknown): number | undefined {
+  if (typeof thrown !== "object" || thrown === null || !("$metadata" in thrown)) return undefined;
+  const { $metadata: metadata } = thrown;
+  if (typeof metadata !== "object" || metadata === null || !("httpStatusCode" in metadata)) return undefined;
+  return typeof metadata.httpStatusCode === "number" ? metadata.httpStatusCode : undefined;
 }

@@ -1,6 +1,6 @@
 import type { DialectFields } from "@ambit/core/contract";
 import { z } from "zod";
-import { gatewayPolicySchema } from "./gateway/policy-schema.js";
+import { gatewayPolicySchema } from "./gateway-policy.js";
 
 /** The command that a request carries out. */
 export const commandIdSchema = z.string().min(1).max(256);

@@ -3,10 +3,8 @@ import { z } from "zod";
 import { differences } from "./differences.js";
 import { foreignEnvironment } from "./environment.js";
 import { commandIdSchema, fields } from "./fields.js";
-import { gatewayPolicy } from "./gateway/gateway-policy.js";
-import { olderKeys } from "./request/older-forms.js";
-import { harnesses } from "./request/older-values.js";
-import { translate } from "./request/translate.js";
+import { gatewayPolicy } from "./gateway-policy.js";
+import { harnesses, olderKeys, translate } from "./translate.js";
 
 /** Requests of the Agenta runner's callers, in its earliest and its latest spelling. */
 export const agenta: Dialect = {

@@ -1,7 +1,11 @@
 import type { ToolOutcome } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { gatewayDecision, gatewayPolicy, readableOutcome } from "../src/gateway/gateway-policy.js";
-import type { GatewayPolicy } from "../src/gateway/policy-schema.js";
+import {
+  type GatewayPolicy,
+  gatewayDecision,
+  gatewayPolicy,
+  readableOutcome,
+} from "../src/gateway-policy.js";
 import { issuesOf, requestOf } from "./parsing.js";
 
 const policy: GatewayPolicy = {

@@ -1,7 +1,7 @@
 import { onDisconnectOf } from "@ambit/core/contract";
 import { secretsOf } from "@ambit/runner";
 import { describe, expect, test } from "vitest";
-import { gatewayPolicy } from "../src/gateway/gateway-policy.js";
+import { gatewayPolicy } from "../src/gateway-policy.js";
 import { golden, issuesOf, requestOf } from "./parsing.js";
 
 const sent = (name: string) => requestOf(golden(`reference-request-sdk-0.125-${name}`));

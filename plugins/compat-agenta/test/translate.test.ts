@@ -4,7 +4,7 @@ import { parseRunRequest } from "@ambit/runner";
 import { describe, expect, test } from "vitest";
 import { fields } from "../src/fields.js";
 import { agenta } from "../src/index.js";
-import { translate } from "../src/request/translate.js";
+import { translate } from "../src/translate.js";
 import { golden, issuesOf, requestOf } from "./parsing.js";
 
 const snakeCase = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

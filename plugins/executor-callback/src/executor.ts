@@ -15,14 +15,20 @@ import {
   wholeWords,
 } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
-import { adviceIn, envelopeOf, outcomeOfEnvelope } from "./call/answer.js";
-import { argumentsOf, CallInvalid, callContextOf, runContextOf } from "./call/call-arguments.js";
-import { directPosting } from "./call/direct-call.js";
-import { issuesOfRequest, issuesOfTool } from "./call/issues.js";
-import { readPath } from "./call/json-path.js";
+import {
+  adviceIn,
+  argumentsOf,
+  CallInvalid,
+  callContextOf,
+  directPosting,
+  envelopeOf,
+  outcomeOfEnvelope,
+  readPath,
+  runContextOf,
+} from "./call.js";
 import type { CallbackConfig } from "./config.js";
-import { type CallbackResponse, NotSent, Outbound, type Posting } from "./connection/outbound.js";
-import { gapsOfCallback } from "./coverage.js";
+import { gapsOfCallback, issuesOfRequest, issuesOfTool } from "./issues.js";
+import { type CallbackResponse, NotSent, Outbound, type Posting } from "./outbound.js";
 
 /** Characters of an error's text that are logged. */
 const maxExcerptLength = 500;

@@ -4,7 +4,7 @@ import type { Capability, Finding, NetworkRule } from "@ambit/core/plugin";
 import { AddressRefused, type Lookup } from "@ambit/egress";
 import { openResponse } from "@ambit/egress/client";
 import { configSchema } from "./config.js";
-import { Outbound } from "./connection/outbound.js";
+import { Outbound } from "./outbound.js";
 
 /**
  * Posts to listeners on this host's loopback: to a listed destination, which must arrive, and to others, of which

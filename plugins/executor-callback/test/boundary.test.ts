@@ -5,7 +5,7 @@ import type { Lookup } from "@ambit/egress";
 import { operatorPolicy, whyForbidden } from "@ambit/egress";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { configSchema } from "../src/config.js";
-import { Outbound, routeTo } from "../src/connection/outbound.js";
+import { Outbound, routeTo } from "../src/outbound.js";
 import { probeCallback } from "../src/probe.js";
 import { boundaryOf, call, executorOf, type LogLine, requestOf } from "./calls.js";
 import { startPlatform } from "./platform.js";

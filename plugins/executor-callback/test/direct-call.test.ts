@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { directPathProblem } from "../src/call/direct-call.js";
+import { directPathProblem } from "../src/call.js";
 import { call, executorOf, requestOf } from "./calls.js";
 import { startPlatform } from "./platform.js";
 

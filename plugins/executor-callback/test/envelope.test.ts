@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { outcomeOfEnvelope } from "../src/call/answer.js";
+import { outcomeOfEnvelope } from "../src/call.js";
 import { call, executorOf } from "./calls.js";
 import { answerWith, startPlatform } from "./platform.js";
 

@@ -1,8 +1,7 @@
 import { definePlugin } from "@ambit/core/plugin";
-import { configSchema } from "./config.js";
-import { CodeExecutor } from "./executor.js";
+import { CodeExecutor, configSchema } from "./executor.js";
 
-export { CodeExecutor } from "./executor.js";
+export { CodeExecutor, configSchema } from "./executor.js";
 
 export default definePlugin({
   name: "executor-code",

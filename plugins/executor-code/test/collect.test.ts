@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { collectEnd } from "../src/streams.js";
+import { collectEnd } from "../src/executor.js";
 
 it.each([
   [0, ""],

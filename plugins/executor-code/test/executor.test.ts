@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { RunTimedOut, SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
-import { outcomeOf } from "../src/reply.js";
+import { outcomeOf } from "../src/executor.js";
 import { BareSandbox } from "./bare-sandbox.js";
 import { executorOf, type Given, node, python, request, TestRun } from "./test-run.js";
 

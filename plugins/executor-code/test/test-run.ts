@@ -1,7 +1,7 @@
 import type { Boundary, RunRequest, RunScope, Sandbox, ToolOutcome, ToolSpec } from "@ambit/core/plugin";
 import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
-import { configSchema } from "../src/config.js";
 import { CodeExecutor } from "../src/executor.js";
+import { configSchema } from "../src/index.js";
 
 export const request: RunRequest = {
   messages: [],

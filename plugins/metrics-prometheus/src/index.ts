@@ -1,9 +1,27 @@
-import { definePlugin } from "@ambit/core/plugin";
-import { durationBuckets } from "@ambit/metrics";
+import { definePlugin, type RunnerState } from "@ambit/core/plugin";
+import { durationBuckets, FigureObserver, measure } from "@ambit/metrics";
 import { z } from "zod";
-import { PrometheusObserver } from "./observer.js";
+import type { Metrics } from "./metrics.js";
 
-export { PrometheusObserver } from "./observer.js";
+/** Serves the figures of runs. */
+export class PrometheusObserver extends FigureObserver {
+  readonly name = "prometheus";
+  #metrics: Promise<Metrics> | undefined;
+
+  constructor(readonly buckets: readonly number[]) {
+    super();
+  }
+
+  async scrape(state: RunnerState): Promise<string> {
+    const metrics = await this.opened();
+    return await metrics.text(measure(state));
+  }
+
+  protected opened(): Promise<Metrics> {
+    this.#metrics ??= import("./metrics.js").then(({ Metrics }) => new Metrics(this.buckets));
+    return this.#metrics;
+  }
+}
 
 export const configSchema = z.strictObject({
   /** Upper bounds in seconds of the buckets that durations are counted in. */

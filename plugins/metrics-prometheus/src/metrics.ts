@@ -7,7 +7,6 @@ import {
   type MetricChange,
 } from "@ambit/metrics";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { prometheusName } from "./prometheus-name.js";
 
 /** The metrics of `@ambit/metrics`, and those of the process, in a registry of their own. */
 export class Metrics {
@@ -52,4 +51,13 @@ export class Metrics {
     for (const { gauge, labels, value } of measured) this.#gauges.get(gauge)?.set({ ...labels }, value);
     return this.#registry.metrics();
   }
+}
+
+/** OpenTelemetry's name as its specification translates it to Prometheus. Pure. */
+export function prometheusName(
+  { name, unit }: Pick<Metric, "name" | "unit">,
+  kind: "counter" | "gauge" | "histogram",
+): string {
+  const seconds = unit === "s" ? "_seconds" : "";
+  return `${name.replaceAll(".", "_")}${seconds}${kind === "counter" ? "_total" : ""}`;
 }

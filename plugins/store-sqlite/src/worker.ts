@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import type { Reply, WorkerRequest, WorkerSettings } from "./messages.js";
+import type { Reply, WorkerRequest, WorkerSettings } from "./open-sqlite.js";
 
 const settings: WorkerSettings = workerData;
 const reply = (message: Reply) => parentPort?.postMessage(message);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Store } from "@ambit/durable/store";
 import { sqliteStore } from "@ambit/store-sqlite";
 import { expect, it, onTestFinished, type TestContext } from "vitest";
-import { Reserve } from "../src/reserve.js";
+import { Reserve } from "../src/sqlite-file.js";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const end = { result: "{}", outcome: "completed", summary: "{}", session: undefined } as const;

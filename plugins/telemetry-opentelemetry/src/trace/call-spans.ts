@@ -1,7 +1,6 @@
 import type { AgentEventOf, TracedCall } from "@ambit/core/plugin";
 import { ofInteraction, ofTool } from "./attributes.js";
-import type { RunSpans } from "./run-spans.js";
-import type { EndedSpan, Span } from "./span.js";
+import type { EndedSpan, RunSpans, Span } from "./span.js";
 
 /** Calls of one run that have had another id. */
 const maxRenamed = 1_000;

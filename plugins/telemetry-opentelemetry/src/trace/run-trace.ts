@@ -22,8 +22,7 @@ import {
 } from "./attributes.js";
 import { CallSpans } from "./call-spans.js";
 import { recoveryOf } from "./recovery.js";
-import { RunSpans } from "./run-spans.js";
-import { type EndedSpan, Span } from "./span.js";
+import { type EndedSpan, RunSpans, Span } from "./span.js";
 
 const stageNames: Readonly<Record<ObservedStage, string>> = {
   opening: "sandbox.open",

@@ -4,7 +4,7 @@ import type { RemoteSpan } from "@ambit/core/plugin";
 export type AttributeValue = string | number | boolean | readonly string[];
 
 /** What OpenTelemetry calls a span event. */
-export interface SpanEvent {
+interface SpanEvent {
   readonly name: string;
   /** Milliseconds since the epoch, with a fraction. */
   readonly at: number;
@@ -33,13 +33,13 @@ export interface EndedSpan {
   readonly error: string | undefined;
 }
 
-export interface SpanParent {
+interface SpanParent {
   readonly spanId: string;
   /** Whether it is the caller's. */
   readonly isRemote: boolean;
 }
 
-export interface SpanStart {
+interface SpanStart {
   readonly traceId: string;
   readonly flags: number;
   readonly tracestate: string | undefined;
@@ -144,4 +144,33 @@ export class Span {
 
 function shortened<Value extends AttributeValue>(value: Value): Value | string {
   return typeof value === "string" && value.length > maxTextLength ? value.slice(0, maxTextLength) : value;
+}
+
+/** Tool calls, waits and requests to the model that get a span of their own in one run. */
+const maxSpans = 1_000;
+
+/** Begins the spans below a run's own. */
+export class RunSpans {
+  #counted = 0;
+  /** Spans beyond the limit. */
+  dropped = 0;
+
+  constructor(
+    readonly trace: Pick<SpanStart, "traceId" | "flags" | "tracestate">,
+    readonly root: Span,
+    readonly now: () => number,
+  ) {}
+
+  begin(given: Pick<SpanStart, "name" | "kind" | "attributes">, below: Span): Span {
+    const parent = { spanId: below.spanId, isRemote: false };
+    return new Span({ ...given, ...this.trace, parent }, this.now);
+  }
+
+  /** Undefined beyond the limit: an agent can cause any number. */
+  beginCounted(given: Pick<SpanStart, "name" | "kind" | "attributes">, below: Span): Span | undefined {
+    this.#counted += 1;
+    if (this.#counted <= maxSpans) return this.begin(given, below);
+    this.dropped += 1;
+    return undefined;
+  }
 }

@@ -21,7 +21,7 @@ import {
 } from "@ambit/egress";
 import { HttpClient } from "@ambit/egress/client";
 import { LRUCache } from "lru-cache";
-import type { CallbackConfig } from "../config.js";
+import type { CallbackConfig } from "./config.js";
 
 /** Clients whose connections are kept, one for each address policy and port. */
 const maxClients = 64;
