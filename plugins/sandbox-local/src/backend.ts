@@ -25,9 +25,8 @@ import { claims, limitsOf } from "./claims.js";
 import type { LocalConfig } from "./config.js";
 import { readabilityOf } from "./confined/files/required-paths.js";
 import type { JailSetup } from "./confined/jail-setup.js";
-import type { ConfinedSandbox } from "./confined/sandbox.js";
-import type { SessionOverrides } from "./confined/session.js";
-import type { RunnerFolder } from "./folders/runner-folder.js";
+import type { ConfinedSandbox, SessionOverrides } from "./confined/session.js";
+import type { RunnerFolder } from "./folders/data-folder.js";
 import type { ConnectionOwners } from "./process/connection-owner.js";
 
 /** Sandboxes on the runner's own host: confined by bubblewrap, or not at all. */
@@ -55,7 +54,7 @@ export class LocalSandbox implements VerifiableBackend {
     this.#dataFolder = config.dataFolder ?? defaultDataFolder();
     this.#lookup = lookup;
     this.#runner = lazy(async () => {
-      const { openRunner } = await import("./reaper/reap.js");
+      const { openRunner } = await import("./folders/data-folder.js");
       this.#claimed = await openRunner(this.#dataFolder, config.takeoverMinutes * 60_000);
       return this.#claimed;
     });
@@ -121,7 +120,7 @@ export class LocalSandbox implements VerifiableBackend {
 
   async discardRemains(remains: string): Promise<void> {
     const { readRemains } = await import("./confined/session.js");
-    const { deadRunner } = await import("./folders/runner-folder.js");
+    const { deadRunner } = await import("./folders/data-folder.js");
     const { runner, session } = readRemains(remains);
     await (await this.#runner()).trash.discard(join(await deadRunner(this.#dataFolder, runner), session));
   }
@@ -164,7 +163,7 @@ export class LocalSandbox implements VerifiableBackend {
     const hides = (secret: HiddenCredential) => this.hides(secret, spec.boundary);
     refuseBeyond({ sandbox: "The local sandbox", claims, gaps: limitsOf(spec.boundary), hides }, spec);
     // The modules of a jail, loaded with the first sandbox or probe, so that a server starts without them.
-    const { openConfined } = await import("./confined/sandbox.js");
+    const { openConfined } = await import("./confined/session.js");
     const { checkHost, makeJailSetup } = await import("./confined/jail-setup.js");
     checkHost();
     const runner = await this.#runner();
@@ -188,7 +187,7 @@ export class LocalSandbox implements VerifiableBackend {
         "The local sandbox can't end what a process started on Windows: run Ambit on Linux",
       );
     }
-    const { makeSessionFolder } = await import("./folders/runner-folder.js");
+    const { makeSessionFolder } = await import("./folders/data-folder.js");
     const { UnconfinedSandbox } = await import("./unconfined.js");
     const runner = await this.#runner();
     const folder = await makeSessionFolder(runner, spec.id);

@@ -6,7 +6,7 @@ import type {
   NetworkRule,
   RangeRule,
 } from "@ambit/core/plugin";
-import { inside } from "./confined/launch/inside.js";
+import { inside } from "./confined/arguments.js";
 
 /** A service on the host's loopback that the boundary lists. Inside, a relay answers at the same address and port. */
 export interface LoopbackForward {

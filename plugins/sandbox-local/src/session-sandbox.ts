@@ -1,6 +1,3 @@
-import { createServer } from "node:http";
-import { listeningPort } from "@ambit/backend-kit";
-import { listenerOf } from "@ambit/backend-kit/http";
 import type { SessionFiles } from "@ambit/backend-kit/safe-fs";
 import {
   type Command,
@@ -8,14 +5,11 @@ import {
   type Exposure,
   type FetchHandler,
   type FileEntry,
-  newToken,
   type Process,
-  requireBearer,
   type Sandbox,
   SandboxFailed,
 } from "@ambit/core/plugin";
-import { defaultProxyLimits, serverBudget } from "@ambit/egress/proxy";
-import { closed, listening } from "./expose/channel.js";
+import { exposeOnLoopback } from "./expose/channel.js";
 
 /** What confined and unconfined sandboxes have in common: they track what is open, and close all of it. */
 export abstract class SessionSandbox implements Sandbox {
@@ -113,36 +107,4 @@ export abstract class SessionSandbox implements Sandbox {
   #checkOpen(): void {
     if (this.#closed !== undefined) throw new SandboxFailed(`The sandbox ${this.#id} is closed`);
   }
-}
-
-/** Serves a handler on the host's loopback, for processes that share the host's network. */
-export async function exposeOnLoopback(handler: FetchHandler): Promise<Exposure> {
-  const token = newToken();
-  const server = createServer(
-    {
-      headersTimeout: defaultProxyLimits.handshakeMs,
-      requestTimeout: defaultProxyLimits.bodyMs,
-      connectionsCheckingInterval: 1_000,
-    },
-    listenerOf(requireBearer(token, handler)),
-  );
-  // Every process of the host can connect, so the number of open connections is limited before anything is read.
-  server.maxConnections = defaultProxyLimits.connections;
-  const share = serverBudget().join();
-  server.on("connection", (connection) => {
-    if (!share.take()) return void connection.destroy();
-    connection.once("close", () => share.release());
-  });
-  await listening(server, { host: "127.0.0.1", port: 0 });
-  const port = listeningPort(server);
-  return {
-    url: `http://127.0.0.1:${port}`,
-    token,
-    close: async () => {
-      share.leave();
-      const done = closed(server);
-      server.closeAllConnections();
-      await done;
-    },
-  };
 }

@@ -5,22 +5,20 @@ import { join } from "node:path";
 import { SafeSessionFiles } from "@ambit/backend-kit/safe-fs";
 import type { Command, Evidence, Exit, Log, Process } from "@ambit/core/plugin";
 import { systemTrust, trustVariables } from "@ambit/egress/credentials";
-import type { RunnerFolder, SessionFolder } from "./folders/runner-folder.js";
-import {
-  killMarked,
-  markerVariable,
-  markOf,
-  ownSessions,
-  signal,
-  startOf,
-} from "./process/host-processes.js";
+import type { RunnerFolder, SessionFolder } from "./folders/data-folder.js";
 import {
   checkCommand,
   descriptorTable,
   inheritableDescriptors,
+  killMarked,
+  markerVariable,
+  markOf,
+  ownSessions,
   pipesOf,
+  signal,
   startChild,
-} from "./process/start-child.js";
+  startOf,
+} from "./process/host-processes.js";
 import { SessionSandbox } from "./session-sandbox.js";
 
 /** A session's folders on the host, and unconfined processes. */

@@ -27,7 +27,7 @@ type Controller = "memory" | "pids" | "cpu";
 interface Hierarchy {
   readonly version: 1 | 2;
   /** The runner's own group, as a folder. */
-  readonly own: string;
+  readonly ownGroup: string;
   /** The folder of the topmost group in this mount. */
   readonly root: string;
 }
@@ -45,11 +45,11 @@ export async function findHierarchies(): Promise<Hierarchies> {
 
 /** Pure. @param groups `/proc/self/cgroup`: `4:memory:/path` for version 1, `0::/path` for version 2 (cgroups(7)). */
 export function parseHierarchies(mounts: string, groups: string): Hierarchies {
-  const found: Partial<Record<Controller, Hierarchy>> = {};
+  const hierarchies: Partial<Record<Controller, Hierarchy>> = {};
   const mounted = mounts.split("\n").flatMap((line) => parseMount(line));
   for (const line of groups.split("\n")) {
-    const [number, names, ...rest] = line.split(":");
-    const path = rest.join(":");
+    const [number, names, ...fields] = line.split(":");
+    const path = fields.join(":");
     const version = number === "0" && names === "" ? 2 : 1;
     for (const controller of ["memory", "pids", "cpu"] as const) {
       const mount = mounted.find((candidate) =>
@@ -59,23 +59,23 @@ export function parseHierarchies(mounts: string, groups: string): Hierarchies {
       );
       if (mount === undefined || (version === 1 && !(names ?? "").split(",").includes(controller))) continue;
       // A controller is in one hierarchy only; the line of version 1 names it and comes first.
-      found[controller] ??= {
+      hierarchies[controller] ??= {
         version,
-        own: join(mount.point, pathBelow(path, mount.top)),
+        ownGroup: join(mount.point, pathBelow(path, mount.top)),
         root: mount.point,
       };
     }
   }
-  return found;
+  return hierarchies;
 }
 
 /** The path of a process's group. Pure. @param groups its `/proc/<pid>/cgroup`. Undefined where it is in none. */
 export function groupOf(groups: string, controller: Controller, version: 1 | 2): string | undefined {
   const lines = groups.split("\n").map((line) => line.split(":"));
-  const found = lines.find(([number, names = ""]) =>
+  const group = lines.find(([number, names = ""]) =>
     version === 2 ? number === "0" && names === "" : names.split(",").includes(controller),
   );
-  return found?.slice(2).join(":");
+  return group?.slice(2).join(":");
 }
 
 interface Mount {
@@ -190,23 +190,23 @@ export async function makeSessionGroups(
   record: string,
 ): Promise<SessionGroups> {
   const hierarchies = await findHierarchies();
-  const made: string[] = [];
+  const paths: string[] = [];
   const limited = new Map<Controller, LimitedGroup>();
   const evidence: Record<string, string> = {};
   const groups: SessionGroups = {
-    paths: made,
+    paths,
     limited,
     evidence,
     hits: () => ({
-      processes: countIn(made, ["pids.events"], "max"),
-      memory: countIn(made, ["memory.events", "memory.oom_control"], "oom_kill"),
+      processes: countIn(paths, ["pids.events"], "max"),
+      memory: countIn(paths, ["memory.events", "memory.oom_control"], "oom_kill"),
     }),
     entrances: () => openEntrances([...limited.values()]),
     include: (membership) =>
       [...limited].every(
         ([controller, { version }]) => basename(groupOf(membership, controller, version) ?? "") === name,
       ),
-    remove: () => removeGroups(made),
+    remove: () => removeGroups(paths),
   };
   try {
     for (const controller of ["memory", "pids", "cpu"] as const) {
@@ -215,7 +215,7 @@ export async function makeSessionGroups(
       if (settings === undefined) continue;
       if (hierarchy === undefined)
         throw new SandboxFailed(`This host has no ${controller} cgroups: mount them`);
-      const { path, readBack } = await makeIn(hierarchy, controller, name, settings, made, record);
+      const { path, readBack } = await makeIn(hierarchy, controller, name, settings, paths, record);
       limited.set(controller, { path, version: hierarchy.version, root: hierarchy.root });
       Object.assign(evidence, readBack);
     }
@@ -231,21 +231,21 @@ async function makeIn(
   controller: Controller,
   name: string,
   settings: readonly CgroupSetting[],
-  made: string[],
+  madePaths: string[],
   record: string,
 ): Promise<{ readonly path: string; readonly readBack: Readonly<Record<string, string>> }> {
   let refusal: unknown;
   for (const parent of parentsIn(hierarchy)) {
     const path = join(parent, name);
-    const isNew = !made.includes(path);
+    const isNew = !madePaths.includes(path);
     try {
       if (hierarchy.version === 2) await enable(parent, controller);
       if (isNew) {
         // Atomically: a half-written record would lose the groups that it listed before.
-        await writeFile(`${record}.new`, JSON.stringify([...made, path]));
+        await writeFile(`${record}.new`, JSON.stringify([...madePaths, path]));
         await rename(`${record}.new`, record);
         await mkdir(path);
-        made.push(path);
+        madePaths.push(path);
       }
       const readBack: Record<string, string> = {};
       for (const setting of settings) {
@@ -254,8 +254,8 @@ async function makeIn(
       return { path, readBack };
     } catch (error) {
       refusal = error;
-      if (isNew && made.at(-1) === path) {
-        made.pop();
+      if (isNew && madePaths.at(-1) === path) {
+        madePaths.pop();
         await removeGroups([path]);
       }
     }
@@ -270,8 +270,8 @@ async function makeIn(
 /**
  * Under version 2 a group holds either processes or limited groups, so this tries the runner's group, then its parent.
  */
-function parentsIn({ version, own, root }: Hierarchy): readonly string[] {
-  return version === 2 && own !== root ? [own, dirname(own)] : [own];
+function parentsIn({ version, ownGroup, root }: Hierarchy): readonly string[] {
+  return version === 2 && ownGroup !== root ? [ownGroup, dirname(ownGroup)] : [ownGroup];
 }
 
 async function enable(parent: string, controller: Controller): Promise<void> {

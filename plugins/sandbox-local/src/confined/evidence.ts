@@ -1,9 +1,8 @@
 import { readFileSync, readlinkSync, statSync } from "node:fs";
 import { type Evidence, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
-import { type Mount, parseMounts } from "../folders/disk.js";
-import type { WorkspaceMount } from "./launch/arguments.js";
-import { inside } from "./launch/inside.js";
+import { type Mount, parseMounts } from "../process/host-processes.js";
+import { inside, type WorkspaceMount } from "./arguments.js";
 
 /** What bubblewrap writes to `--info-fd`: the sandbox's init as the host numbers it, and its namespaces' inodes. */
 export const jailInfoSchema = z.object({
@@ -130,17 +129,17 @@ export function misplacedMounts(table: string, planned: readonly WorkspaceMount[
 
 function isInPlace(
   { kind, path }: WorkspaceMount,
-  found: Mount | undefined,
+  mount: Mount | undefined,
   workspace: Mount | undefined,
 ): boolean {
-  if (found === undefined || workspace === undefined) return false;
-  if (kind === "hide-folder") return found.isReadOnly && found.root === "/" && isOther(found, workspace);
-  if (kind === "hide-file") return found.root.endsWith("/null") && isOther(found, workspace);
+  if (mount === undefined || workspace === undefined) return false;
+  if (kind === "hide-folder") return mount.isReadOnly && mount.root === "/" && isOther(mount, workspace);
+  if (kind === "hide-file") return mount.root.endsWith("/null") && isOther(mount, workspace);
   const root = workspace.root === "/" ? "" : workspace.root;
   return (
-    found.device === workspace.device &&
-    found.root === `${root}/${path}` &&
-    found.isReadOnly === (kind === "read")
+    mount.device === workspace.device &&
+    mount.root === `${root}/${path}` &&
+    mount.isReadOnly === (kind === "read")
   );
 }
 

@@ -1,38 +1,43 @@
+/** A confined sandbox: what its jails share, opened at once or not at all. */
+
 import { realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { SafeSessionFiles, type SessionFiles } from "@ambit/backend-kit/safe-fs";
 import {
-  type FileOwner,
-  type PathMapping,
-  SafeSessionFiles,
-  type SessionFiles,
-} from "@ambit/backend-kit/safe-fs";
-import {
+  type Command,
   type Evidence,
+  type Exposure,
+  type FetchHandler,
+  type LimitHits,
+  type Process,
   type Readability,
   type RequiredPath,
+  type SandboxContents,
   SandboxFailed,
   type SandboxSpec,
 } from "@ambit/core/plugin";
-import { type CredentialBroker, openSessionBroker, readAuthorities } from "@ambit/egress/credentials";
-import { type EgressChecks, type Lookup, openSessionProxy } from "@ambit/egress/proxy";
+import { openSessionBroker, readAuthorities } from "@ambit/egress/credentials";
+import { type Lookup, openSessionProxy } from "@ambit/egress/proxy";
 import { z } from "zod";
-import { makeSessionGroups, type SessionGroups } from "../cgroup/session-groups.js";
+import { makeSessionGroups } from "../cgroup/session-groups.js";
 import type { LocalConfig } from "../config.js";
-import { enterJails, type JailInbound, SessionChannel } from "../expose/channel.js";
-import { makeReadableFolder, writeReadable } from "../folders/data-folder.js";
+import { enterJails, SessionChannel } from "../expose/channel.js";
 import {
   deadRunner,
+  endLeftover,
   groupsRecord,
+  makeReadableFolder,
   makeSessionFolder,
   markContinued,
   type RunnerFolder,
   requireUsable,
   type SessionFolder,
-} from "../folders/runner-folder.js";
+  writeReadable,
+} from "../folders/data-folder.js";
 import { leaseUserId, type UserIdLease } from "../identity/user-ids.js";
-import { endLeftover } from "../reaper/reap.js";
-import type { Expected } from "./evidence.js";
+import { SessionSandbox } from "../session-sandbox.js";
+import { channelUrl, inside } from "./arguments.js";
 import {
   isOfSystem,
   isPassable,
@@ -41,51 +46,109 @@ import {
   readabilityOf,
   resolveRequiredPaths,
 } from "./files/required-paths.js";
-import { limitFiles, makeTrustStore } from "./files/system.js";
-import { type RulesOptions, WorkspaceRules } from "./files/workspace-rules.js";
-import type { JailSetup } from "./jail-setup.js";
-import type { CommandLine, ShownPath } from "./launch/arguments.js";
-import { inside } from "./launch/inside.js";
-
-/** How a jail is launched, as it follows from its session. */
-interface JailLaunchPlan {
-  /** Of each bubblewrap. */
-  readonly commandLines: readonly CommandLine[];
-  /** The program that starts the first one, with its arguments; empty for none. */
-  readonly launcher: readonly string[];
-  /** Descriptors that the runner inherited, which are closed. */
-  readonly inheritable: readonly number[];
-  readonly expected: Omit<Expected, "uid">;
-}
-
-/** What a launch can be given besides its plan. */
-interface LaunchResources {
-  /** On the host: what is mounted onto itself in the workspace. */
-  readonly shown: readonly string[];
-  /** Gives the launch an open descriptor. @returns its number there. */
-  give(descriptor: number): number;
-  /** Called when the launch has ended. */
-  defer(close: () => void): void;
-}
+import { WorkspaceRules } from "./files/workspace-rules.js";
+import {
+  type ConfinedProcess,
+  type ConfinedSession,
+  type SessionCredentials,
+  type SessionParts,
+  spawnConfined,
+} from "./jail.js";
+import { type JailSetup, limitFiles, makeTrustStore } from "./jail-setup.js";
 
 /**
- * What a session and its jails are composed of. The sandbox has one composition, `wholeParts`, and nothing configures another.
- * The controls of the conformance kit compose jails that lack one part.
+ * Opens a confined sandbox. Its limits are applied; each of its jails is judged before its program's first instruction.
+ *
+ * @throws SandboxFailed when a limit can't be applied, or with `isTried` when no jail comes up. Nothing of the session
+ * remains then.
  */
-export interface SessionParts {
-  /** Reserves the session's own host user. */
-  lease(ids: LocalConfig["userIds"]): Promise<UserIdLease>;
-  /** Determines what jails mount in the workspace. */
-  rules(options: RulesOptions): Pick<WorkspaceRules, "hold">;
-  /** Reads and writes the session's files for the runner. */
-  files(mappings: readonly PathMapping[], owner: FileOwner | undefined): SessionFiles;
-  /** Undefined: the proxy's own. */
-  readonly egressChecks: EgressChecks | undefined;
-  /** Connects the runner to a port inside. */
-  enter(spec: SandboxSpec, jails: readonly JailInbound[], port: number): Promise<Duplex>;
-  complete(plan: JailLaunchPlan, resources: LaunchResources): JailLaunchPlan;
-  /** @throws SandboxFailed when a jail that isn't as planned must not start anything. */
-  refuse(difference: SandboxFailed, of: "jail" | "first process"): void;
+export async function openConfined(options: SessionOptions): Promise<ConfinedSandbox> {
+  const session = await openSession(options);
+  try {
+    if (options.isTried === true) await tryJail(session);
+    return new ConfinedSandbox(session);
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}
+
+async function tryJail(session: ConfinedSession): Promise<void> {
+  const nothing = { argv: ["/bin/sh", "-c", ":"], env: {} } as const;
+  const trial = await spawnConfined(session, nothing, { rules: false });
+  await trial.exit;
+}
+
+/** A session in which every process has a separate jail. */
+export class ConfinedSandbox extends SessionSandbox {
+  readonly confinement = "confined";
+  readonly workspace = inside.workspace;
+  readonly home = inside.agentHome;
+  readonly placeholders: Readonly<Record<string, string>>;
+  readonly remains?: string;
+  readonly #session: ConfinedSession;
+  readonly #jails = new Set<ConfinedProcess>();
+
+  constructor(session: ConfinedSession) {
+    super(session.spec.id, filesOf(session));
+    this.#session = session;
+    if (session.remains !== undefined) this.remains = session.remains;
+    this.placeholders = session.credentials?.broker.placeholders ?? {};
+  }
+
+  get evidence(): Evidence {
+    return { ...this.#session.firstJail, ...this.#session.evidence };
+  }
+
+  limitHits(): LimitHits {
+    return this.#session.groups?.hits() ?? { processes: 0, memory: 0 };
+  }
+
+  /** Folders of the session's cgroups; empty when nothing is limited. */
+  get groupPaths(): readonly string[] {
+    return this.#session.groups?.paths ?? [];
+  }
+
+  /** Its folders on the host, for the probe. */
+  get onHost(): { readonly folder: string; readonly workspace: string; readonly home: string } {
+    const { path, workspace, home } = this.#session.folder;
+    return { folder: path, workspace, home };
+  }
+
+  async contents(): Promise<SandboxContents> {
+    const files = await this.listFiles();
+    return { files, processes: [...this.#jails].reduce((sum, jail) => sum + jail.processes(), 0) };
+  }
+
+  protected async start(command: Command): Promise<Process> {
+    const started = await spawnConfined(this.#session, command);
+    this.#jails.add(started);
+    void started.exit.then(() => this.#jails.delete(started));
+    return started;
+  }
+
+  protected override async exposeInside(handler: FetchHandler): Promise<Exposure> {
+    const { channel } = this.#session;
+    return channel === undefined ? super.exposeInside(handler) : channel.expose(channelUrl, handler);
+  }
+
+  async connect(port: number): Promise<Duplex> {
+    const { spec, parts } = this.#session;
+    // The agent's jail is the oldest: its servers outlive those of tools.
+    const jails = [...this.#jails].flatMap(({ inbound }) => inbound ?? []);
+    return parts.enter(spec, jails, port);
+  }
+
+  protected closeSession(): Promise<void> {
+    return this.#session.close();
+  }
+}
+
+function filesOf({ folder, user, spec, parts }: ConfinedSession): SessionFiles {
+  const home = { guest: inside.agentHome, host: folder.home };
+  const workspace = { guest: inside.workspace, host: folder.workspace };
+  const mappings = spec.boundary.filesystem.mode === "off" ? [home] : [workspace, home];
+  return parts.files(mappings, user);
 }
 
 export const wholeParts: SessionParts = {
@@ -99,13 +162,6 @@ export const wholeParts: SessionParts = {
     throw difference;
   },
 };
-
-/** The credentials that stay outside a session's jails, and their placeholders. */
-interface SessionCredentials {
-  readonly broker: CredentialBroker;
-  /** The trust store of every jail of the session. */
-  readonly shown: readonly ShownPath[];
-}
 
 /**
  * Takes the spec's secrets; undefined when it has none.
@@ -171,40 +227,6 @@ async function findRemains(options: {
   const folder = join(await deadRunner(dataFolder, runner), session);
   await endLeftover(runner, folder, session);
   return { folder, userIds: uid === undefined ? userIds : { ...userIds, first: uid, count: 1 } };
-}
-
-/** What one session's jails share. */
-export interface ConfinedSession {
-  readonly spec: SandboxSpec;
-  readonly config: LocalConfig;
-  readonly runnerKey: string;
-  readonly jailSetup: JailSetup;
-  readonly folder: SessionFolder;
-  readonly network: "own" | "shared";
-  /** The host user that its jails run as; undefined if that is the runner's. */
-  readonly user: UserIdLease | undefined;
-  /** Names its files for another runner, once this one is killed. Undefined: they end with this runner. */
-  readonly remains: string | undefined;
-  readonly groups: SessionGroups | undefined;
-  /** Where its programs find the limits of these groups. */
-  readonly limitFiles: readonly ShownPath[];
-  /** Undefined when the network is the host's. */
-  readonly channel: SessionChannel | undefined;
-  /** Undefined where the session has none. */
-  readonly credentials: SessionCredentials | undefined;
-  readonly requiredPaths: RequiredPaths;
-  readonly parts: SessionParts;
-  /** What its jails mount in the workspace. Undefined without a workspace. */
-  readonly rules: Pick<WorkspaceRules, "hold"> | undefined;
-  /** The number of jails started. */
-  spawned: number;
-  /** What was observed of the session when it opened. */
-  readonly evidence: Evidence;
-  /** What the first jail that came up showed before its program's first instruction. */
-  firstJail: Evidence | undefined;
-  readonly onLaunch: SessionOptions["onLaunch"];
-  /** Closes everything above, in reverse order. Safe to call twice. */
-  close(): Promise<void>;
 }
 
 export interface SessionOptions {

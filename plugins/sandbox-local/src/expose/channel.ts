@@ -1,12 +1,22 @@
 import { once } from "node:events";
 import { chmod, chown, rm } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
-import { ExposedHandlers } from "@ambit/backend-kit/http";
+import { listeningPort } from "@ambit/backend-kit";
+import { ExposedHandlers, listenerOf } from "@ambit/backend-kit/http";
 import { type FileOwner, inFolder, type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
-import { type Exposure, type FetchHandler, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import {
+  type Exposure,
+  type FetchHandler,
+  newToken,
+  requireBearer,
+  SandboxFailed,
+  type SandboxSpec,
+} from "@ambit/core/plugin";
+import { defaultProxyLimits, serverBudget } from "@ambit/egress/proxy";
 
 export function listening(
   server: Server,
@@ -235,4 +245,36 @@ export async function enterJails(
     if (connection !== undefined) return connection;
   }
   throw new SandboxFailed(`Nothing listens on port ${port} in the sandbox ${id}`, { concerns: "session" });
+}
+
+/** Serves a handler on the host's loopback, for processes that share the host's network. */
+export async function exposeOnLoopback(handler: FetchHandler): Promise<Exposure> {
+  const token = newToken();
+  const server = createHttpServer(
+    {
+      headersTimeout: defaultProxyLimits.handshakeMs,
+      requestTimeout: defaultProxyLimits.bodyMs,
+      connectionsCheckingInterval: 1_000,
+    },
+    listenerOf(requireBearer(token, handler)),
+  );
+  // Every process of the host can connect, so the number of open connections is limited before anything is read.
+  server.maxConnections = defaultProxyLimits.connections;
+  const share = serverBudget().join();
+  server.on("connection", (connection) => {
+    if (!share.take()) return void connection.destroy();
+    connection.once("close", () => share.release());
+  });
+  await listening(server, { host: "127.0.0.1", port: 0 });
+  const port = listeningPort(server);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    token,
+    close: async () => {
+      share.leave();
+      const done = closed(server);
+      server.closeAllConnections();
+      await done;
+    },
+  };
 }

@@ -75,22 +75,22 @@ async function removedByProcess(path: string): Promise<string | undefined> {
  */
 async function isRemovedAtOnce(path: string): Promise<boolean> {
   let entries = 0;
-  const remove = async (one: string, depth: number): Promise<void> => {
-    const found = await lstat(one);
-    if (!found.isDirectory()) {
-      if (depth === 0 || found.blocks * 512 > small.bytes)
+  const remove = async (entry: string, depth: number): Promise<void> => {
+    const stats = await lstat(entry);
+    if (!stats.isDirectory()) {
+      if (depth === 0 || stats.blocks * 512 > small.bytes)
         throw new RangeError("a file to remove is too large");
-      return unlink(one);
+      return unlink(entry);
     }
     if (depth > small.depth) throw new RangeError("a tree to remove is too deep");
-    await using folder = await open(one, O_DIRECTORY | O_NOFOLLOW);
+    await using folder = await open(entry, O_DIRECTORY | O_NOFOLLOW);
     const content = `/proc/self/fd/${folder.fd}`;
     for await (const { name } of await opendir(content)) {
       entries += 1;
       if (entries > small.entries) throw new RangeError("a tree to remove is too large");
       await remove(join(content, name), depth + 1);
     }
-    await rmdir(one);
+    await rmdir(entry);
   };
   return remove(path, 0).then(
     () => true,

@@ -16,11 +16,10 @@ import {
 import { makeAuthority } from "@ambit/egress/credentials";
 import { claims } from "../claims.js";
 import type { LocalConfig } from "../config.js";
+import { inside } from "../confined/arguments.js";
 import { nodeInstallation } from "../confined/files/required-paths.js";
-import { inside } from "../confined/launch/inside.js";
-import type { ConfinedSandbox } from "../confined/sandbox.js";
-import type { SessionOverrides } from "../confined/session.js";
-import { jailEnvironment } from "../confined/spawn.js";
+import { jailEnvironment } from "../confined/jail.js";
+import type { ConfinedSandbox, SessionOverrides } from "../confined/session.js";
 import { cpuTrial, otherUsers, processTrials } from "./processes.js";
 import { systemCalls } from "./system-calls.js";
 import { type LocalTrial, nodeInside } from "./trial.js";

@@ -13,7 +13,7 @@ import {
 } from "@ambit/attacks/system-calls";
 import { errnoOf, x32Bit } from "@ambit/backend-kit/system-call-filter";
 import { type Claim, claims } from "../claims.js";
-import type { ConfinedSandbox } from "../confined/sandbox.js";
+import type { ConfinedSandbox } from "../confined/session.js";
 import { expectThat, type LocalTrial, NotProven } from "./trial.js";
 
 /** An attempt with the filter's result for it. */

@@ -4,7 +4,7 @@ import { filesystem, runToEnd } from "@ambit/attacks/probe";
 import type { StandardTrial } from "@ambit/attacks/standard-probe";
 import type { Boundary, Command } from "@ambit/core/plugin";
 import type { Claim } from "../claims.js";
-import type { ConfinedSandbox } from "../confined/sandbox.js";
+import type { ConfinedSandbox } from "../confined/session.js";
 
 export { expectThat, filesystem, NotProven } from "@ambit/attacks/probe";
 

@@ -1,8 +1,8 @@
 import type { Boundary } from "@ambit/core/plugin";
 import { z } from "zod";
-import { revealingProcEntries } from "../confined/files/system.js";
-import { inside } from "../confined/launch/inside.js";
-import type { ConfinedSandbox } from "../confined/sandbox.js";
+import { inside } from "../confined/arguments.js";
+import { revealingProcEntries } from "../confined/jail-setup.js";
+import type { ConfinedSandbox } from "../confined/session.js";
 import {
   closedBoundary,
   emptyBoundary,

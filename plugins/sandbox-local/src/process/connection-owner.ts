@@ -20,13 +20,13 @@ export function socketsOf(table: string, connection: LocalConnection): readonly 
   const { localAddress, localPort, remoteAddress, remotePort } = connection;
   const caller = endOf(remoteAddress, remotePort);
   const runner = endOf(localAddress, localPort);
-  const found = new Map<number, SocketRow>();
+  const rows = new Map<number, SocketRow>();
   for (const line of table.split("\n")) {
     const [, local = "", remote = "", , , , , uid, , inode] = line.trim().split(/\s+/);
     if (sameEnd(local, caller) && sameEnd(remote, runner))
-      found.set(Number(inode), { uid: Number(uid), inode: Number(inode) });
+      rows.set(Number(inode), { uid: Number(uid), inode: Number(inode) });
   }
-  return [...found.values()];
+  return [...rows.values()];
 }
 
 /** An end of a connection: the address as the kernel writes it, IPv4 as IPv4-mapped, and the port. */
@@ -85,23 +85,25 @@ interface HostProcess {
 /**
  * Marked processes, their descendants, and the processes that share a session with one of them. Pure.
  *
- * @param ownSession the runner's session: other processes in it belong to no run. @param known sessions that belong to
+ * @param ownSession the runner's session: other processes in it belong to no run. @param knownSessions sessions that belong to
  * runs in any case.
  */
 export function processesOfRuns(
   all: readonly HostProcess[],
   ownSession: number,
-  known: ReadonlySet<number> = new Set(),
+  knownSessions: ReadonlySet<number> = new Set(),
 ): ReadonlySet<number> {
-  const marked = all.filter((one) => one.isMarked);
+  const marked = all.filter((process) => process.isMarked);
   const marks = marked.map(({ session }) => session).filter((session) => session !== ownSession);
-  const sessions = new Set([...marks, ...known]);
-  const found = new Set(all.filter((one) => one.isMarked || sessions.has(one.session)).map(({ pid }) => pid));
-  for (let before = 0; before !== found.size; ) {
-    before = found.size;
-    for (const { pid, parent } of all) if (found.has(parent)) found.add(pid);
+  const sessions = new Set([...marks, ...knownSessions]);
+  const pids = new Set(
+    all.filter((process) => process.isMarked || sessions.has(process.session)).map(({ pid }) => pid),
+  );
+  for (let before = 0; before !== pids.size; ) {
+    before = pids.size;
+    for (const { pid, parent } of all) if (pids.has(parent)) pids.add(pid);
   }
-  return found;
+  return pids;
 }
 
 /** Whether a process of some run made a connection to this host. One scan of all processes serves many questions. */
@@ -119,8 +121,8 @@ export class ConnectionOwners {
   async isOfRun(connection: LocalConnection): Promise<boolean> {
     const tables = await Promise.all(["/proc/net/tcp", "/proc/net/tcp6"].map(textOf));
     const rows = tables.flatMap((table) => socketsOf(table, connection));
-    const own = await socketsOfThisProcess();
-    const others = rows.filter(({ inode }) => !own.has(inode));
+    const ownSockets = await socketsOfThisProcess();
+    const others = rows.filter(({ inode }) => !ownSockets.has(inode));
     // The runner called itself.
     if (rows.length > 0 && others.length === 0) return false;
     const [row, another] = others;

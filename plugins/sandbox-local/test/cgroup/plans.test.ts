@@ -12,16 +12,16 @@ describe("the locations of the groups", () => {
   test("version 1: each controller in its own hierarchy", () => {
     const groups = "4:memory:/service/a\n3:cpu,cpuacct:/\n0::/service/a\n";
     expect(parseHierarchies(version1, groups)).toMatchObject({
-      memory: { version: 1, own: "/sys/fs/cgroup/memory/service/a" },
-      cpu: { version: 1, own: "/sys/fs/cgroup/cpu,cpuacct/" },
+      memory: { version: 1, ownGroup: "/sys/fs/cgroup/memory/service/a" },
+      cpu: { version: 1, ownGroup: "/sys/fs/cgroup/cpu,cpuacct/" },
       pids: { version: 2 },
     });
   });
 
   test("version 2: one hierarchy for all", () => {
     const mounts = "32 25 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw";
-    const own = "/sys/fs/cgroup/user.slice/runner";
-    const everywhere = { version: 2, own, root: "/sys/fs/cgroup" };
+    const ownGroup = "/sys/fs/cgroup/user.slice/runner";
+    const everywhere = { version: 2, ownGroup, root: "/sys/fs/cgroup" };
     expect(parseHierarchies(mounts, "0::/user.slice/runner\n")).toEqual({
       memory: everywhere,
       pids: everywhere,
@@ -31,7 +31,7 @@ describe("the locations of the groups", () => {
 
   test("a container sees its own group as the top", () => {
     const mounts = "32 25 0:28 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
-    expect(parseHierarchies(mounts, "4:memory:/docker/abc/runner\n").memory?.own).toBe(
+    expect(parseHierarchies(mounts, "4:memory:/docker/abc/runner\n").memory?.ownGroup).toBe(
       "/sys/fs/cgroup/memory/runner",
     );
   });

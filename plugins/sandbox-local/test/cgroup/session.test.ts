@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { findHierarchies } from "../../src/cgroup/session-groups.js";
-import { ConfinedSandbox } from "../../src/confined/sandbox.js";
+import { ConfinedSandbox } from "../../src/confined/session.js";
 import { closed, confinedBackend, openConfined, run, scope, shell, specOf } from "../support/specs.js";
 import { isRoot, testAsRoot } from "../support/user.js";
 
@@ -80,7 +80,7 @@ test("a limit that can't be applied, or lets no jail start, leaves no group", as
   await expect(started()).rejects.toThrow(/jail|limit/);
   const { memory } = await findHierarchies();
   const left =
-    memory === undefined ? [] : (await readdir(memory.own)).filter((name) => name.startsWith("ambit-"));
+    memory === undefined ? [] : (await readdir(memory.ownGroup)).filter((name) => name.startsWith("ambit-"));
   expect(left.filter((name) => name.includes(`test-${process.pid}-`))).toEqual([]);
 });
 

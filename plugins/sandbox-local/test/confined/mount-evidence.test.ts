@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import type { WorkspaceMount } from "../../src/confined/arguments.js";
 import { misplacedMounts } from "../../src/confined/evidence.js";
-import type { WorkspaceMount } from "../../src/confined/launch/arguments.js";
-import { parseMounts } from "../../src/folders/disk.js";
+import { parseMounts } from "../../src/process/host-processes.js";
 
 const table = `
 30 25 0:40 / / ro,nosuid - tmpfs tmpfs rw

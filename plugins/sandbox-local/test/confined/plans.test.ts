@@ -4,10 +4,9 @@ import { describe, expect, test } from "vitest";
 import { limitsOf } from "../../src/claims.js";
 import { configSchema } from "../../src/config.js";
 import { pathRules } from "../../src/confined/files/workspace-rules.js";
+import { gateScript, jailEnvironment, launchOf } from "../../src/confined/jail.js";
 import { checkHost } from "../../src/confined/jail-setup.ts";
-import { gateScript, launchOf } from "../../src/confined/launch/launch.js";
-import { jailEnvironment } from "../../src/confined/spawn.js";
-import { descriptorTable } from "../../src/process/start-child.js";
+import { descriptorTable } from "../../src/process/host-processes.js";
 import { everythingOn } from "../support/specs.js";
 
 const off = { mode: "off", rules: [] } as const;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { defaultProxyLimits } from "@ambit/egress/proxy";
 import { expect, onTestFinished, test } from "vitest";
-import { exposeOnLoopback } from "../../src/session-sandbox.js";
+import { exposeOnLoopback } from "../../src/expose/channel.js";
 
 test("exposures on loopback hold no more connections than a session may have", async () => {
   const exposure = await exposeOnLoopback(() => new Response("served"));

@@ -4,8 +4,8 @@ import { chmod, chown, mkdir, readdir, stat, symlink, writeFile } from "node:fs/
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { Trash } from "../../src/folders/data-folder.js";
 import { removeTree } from "../../src/folders/remove-tree.js";
-import { Trash } from "../../src/folders/trash.js";
 import { startRunner } from "../support/runner.js";
 import {
   closed,
@@ -166,7 +166,7 @@ test("a caller waits for no removal, and for another one's end only if two run",
     vi.doUnmock("node:timers/promises");
     vi.resetModules();
   });
-  const { Trash: Mocked } = await import("../../src/folders/trash.js");
+  const { Trash: Mocked } = await import("../../src/folders/data-folder.js");
   const trash = await Mocked.open(folder);
   for (const name of ["first", "second", "third"]) await mkdir(join(folder, name));
   // Neither ends, and no time passes.

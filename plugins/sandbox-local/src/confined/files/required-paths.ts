@@ -2,7 +2,7 @@ import { type Dirent, readdirSync, realpathSync, type Stats, statSync } from "no
 import { lstat, readlink, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Readability, type RequiredPath, SandboxFailed } from "@ambit/core/plugin";
-import type { RelocatedMount, ShownPath, SystemEntry } from "../launch/arguments.js";
+import type { RelocatedMount, ShownPath, SystemEntry } from "../arguments.js";
 
 /** Entries of one required folder that are looked at. */
 const maxEntries = 2_000;

@@ -1,5 +1,19 @@
+/** The access to single paths of the workspace: those of the boundary, and settings that programs of the host trust. */
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import {
+  type FileHandle,
+  lstat,
+  open,
+  opendir,
+  open as openFile,
+  readlink,
+  rename,
+  rm,
+} from "node:fs/promises";
+import { join, posix } from "node:path";
 import {
   type FileOwner,
   inFolder,
@@ -10,14 +24,8 @@ import {
 } from "@ambit/backend-kit/safe-fs";
 import { type Command, codeOf, type FilesystemBoundary, SandboxFailed } from "@ambit/core/plugin";
 import type { LocalConfig } from "../../config.js";
-import type { WorkspaceMount } from "../launch/arguments.js";
-import { inside } from "../launch/inside.js";
-import {
-  findProtectedPaths,
-  maxRepositories,
-  resolveOutsideLinks,
-  scanHardLinks,
-} from "./protected-paths.js";
+import { beginningOf } from "../../process/host-processes.js";
+import { inside, type WorkspaceMount } from "../arguments.js";
 
 /** Opens a session's workspace or home. Its owner may have closed it, and no jail could enter it then: opens it again. */
 export async function openSessionFolder(mapping: PathMapping): Promise<FileHandle> {
@@ -79,7 +87,7 @@ export function pathRules(filesystem: FilesystemBoundary, kept: readonly string[
  *
  * Only while no jail of the session lives: the mounts are made by name, and a jail without them could exchange a path.
  */
-export async function prepareMounts(
+async function prepareMounts(
   workspace: string,
   rules: readonly PathRule[],
   writable: boolean,
@@ -167,9 +175,9 @@ async function kindOfTarget(
 async function kindIn(parent: OpenFolder, name: string): Promise<"folder" | "file"> {
   const handle = await open(inFolder(parent, name), asPlace);
   try {
-    const found = await handle.stat();
-    if (found.isSymbolicLink()) throw Object.assign(new Error("a link"), { code: "ELOOP" });
-    return found.isDirectory() ? "folder" : "file";
+    const stats = await handle.stat();
+    if (stats.isSymbolicLink()) throw Object.assign(new Error("a link"), { code: "ELOOP" });
+    return stats.isDirectory() ? "folder" : "file";
   } finally {
     await handle.close();
   }
@@ -231,14 +239,14 @@ export class WorkspaceRules {
     await (await openSessionFolder({ guest: inside.workspace, host: folder })).close();
     let isEmpty = false;
     if (role === "agent" || !this.#areLinksSettled) {
-      const found = await scanHardLinks(folder);
-      await resolveOutsideLinks(folder, found.outsideLinks, config.hardLinks);
-      this.#repositories = [...new Set([...this.#repositories, ...found.repositories])].slice(
+      const findings = await scanHardLinks(folder);
+      await resolveOutsideLinks(folder, findings.outsideLinks, config.hardLinks);
+      this.#repositories = [...new Set([...this.#repositories, ...findings.repositories])].slice(
         0,
         maxRepositories,
       );
       this.#areLinksSettled = true;
-      isEmpty = found.isEmpty;
+      isEmpty = findings.isEmpty;
     }
     const kept = isEmpty ? [] : await findProtectedPaths(folder, config.protectedPaths, this.#repositories);
     return prepareMounts(folder, pathRules(filesystem, kept), isWritable(filesystem), owner);
@@ -248,4 +256,278 @@ export class WorkspaceRules {
 /** Whether processes may write to the workspace where no rule says otherwise. Pure. */
 export function isWritable({ mode, writable }: FilesystemBoundary): boolean {
   return mode !== "readonly" && writable.length === 0;
+}
+
+/** Only this many repositories are searched, those found first. */
+const maxRepositories = 64;
+
+const maxLinks = 8;
+/** Bytes of a file that points to a repository elsewhere: a path and a keyword. */
+const maxPointerBytes = 8_192;
+
+/**
+ * Finds the protected settings in the workspace: existing paths without links in them. Paths below `.git` apply to
+ * every repository. A `.git` that is a file (of a worktree or submodule) or a link, and any other link on the way, is
+ * followed as long as it stays in the workspace; a target elsewhere doesn't exist inside.
+ *
+ * @param kept relative to the workspace.
+ * @param repositories paths of every `.git` below the workspace's own folder.
+ */
+export async function findProtectedPaths(
+  workspace: string,
+  kept: readonly string[],
+  repositories: readonly string[],
+): Promise<readonly string[]> {
+  const wanted = kept.flatMap((path) => {
+    const normal = posix.normalize(path);
+    if (normal !== ".git" && !normal.startsWith(".git/")) return [normal];
+    return [normal, ...repositories.map((repository) => posix.join(posix.dirname(repository), normal))];
+  });
+  const existing = await Promise.all(wanted.map((path) => resolve(workspace, path.split("/"))));
+  return [...new Set(existing.flat())].sort();
+}
+
+/** The paths that a name leads to, with the files that led there; empty if it leads outside or doesn't exist. */
+async function resolve(workspace: string, names: readonly string[], links = 0): Promise<readonly string[]> {
+  const passed: string[] = [];
+  for (const [index, name] of names.entries()) {
+    if (name === "..") return [];
+    const path = [...passed, name].join("/");
+    const further = names.slice(index + 1);
+    const kind = await kindOf(workspace, [...passed, name]);
+    if (kind === "link") {
+      if (links === maxLinks) return [];
+      const target = namesBelowWorkspace(passed, await readlink(join(workspace, path)).catch(() => ".."));
+      return target === undefined ? [] : resolve(workspace, [...target, ...further], links + 1);
+    }
+    if (kind === "file" && name === ".git" && further.length > 0 && links < maxLinks) {
+      const target = namesBelowWorkspace(
+        passed,
+        await pointerIn(join(workspace, path), /^gitdir: (.+?)\n?$/),
+      );
+      const below = target === undefined ? [] : await resolveIn(workspace, target, further, links + 1);
+      return [path, ...below];
+    }
+    if (kind === "other" || (kind === "file" && further.length > 0)) return [];
+    passed.push(name);
+  }
+  return passed.length === 0 ? [] : [passed.join("/")];
+}
+
+/** In a repository's own folder, and in the folder that it shares with other worktrees. */
+async function resolveIn(
+  workspace: string,
+  folder: readonly string[],
+  further: readonly string[],
+  links: number,
+): Promise<readonly string[]> {
+  const shared = namesBelowWorkspace(
+    folder,
+    await pointerIn(join(workspace, ...folder, "commondir"), /^(.+?)\n?$/),
+  );
+  const folders = shared === undefined ? [folder] : [folder, shared];
+  const paths = await Promise.all(folders.map((start) => resolve(workspace, [...start, ...further], links)));
+  return paths.flat();
+}
+
+/** The names below the workspace that a path means to a program inside; undefined if it leads elsewhere. Pure. */
+function namesBelowWorkspace(folder: readonly string[], target: string): readonly string[] | undefined {
+  const start = posix.join(inside.workspace, ...folder);
+  const path = posix.resolve(start, target);
+  return path.startsWith(`${inside.workspace}/`)
+    ? path.slice(inside.workspace.length + 1).split("/")
+    : undefined;
+}
+
+async function kindOf(
+  workspace: string,
+  names: readonly string[],
+): Promise<"folder" | "file" | "link" | "other"> {
+  const path = join(workspace, ...names);
+  let stats = await lstat(path).catch(codeOf);
+  if (stats === "EACCES") {
+    // Its owner closed a folder on the way: open it again, as the next jail's processes could do themselves.
+    const close = ({ handle }: OpenFolder) => handle.close();
+    await openBeneath(workspace, names.slice(0, -1)).then(close, () => undefined);
+    stats = await lstat(path).catch(codeOf);
+  }
+  if (typeof stats !== "object") return "other";
+  if (stats.isSymbolicLink()) return "link";
+  if (stats.isDirectory()) return "folder";
+  return stats.isFile() ? "file" : "other";
+}
+
+/** What the pattern matches in a short file; a path outside the workspace if it doesn't match. */
+async function pointerIn(path: string, pattern: RegExp): Promise<string> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
+    () => undefined,
+  );
+  try {
+    if (file === undefined || !(await file.stat()).isFile()) return "/";
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(maxPointerBytes));
+    return pattern.exec(buffer.toString("utf8", 0, bytesRead))?.[1] ?? "/";
+  } catch {
+    // Not one of git's files, whatever it is.
+    return "/";
+  } finally {
+    await file?.close();
+  }
+}
+
+/** A file with more names than the workspace shows: writing to it here also writes to it there. */
+interface OutsideLink {
+  /** How many names it has. */
+  readonly links: number;
+  /** Names relative to the workspace, one character per byte (latin1), since they may not be valid UTF-8. */
+  readonly paths: readonly string[];
+}
+
+/** Result of a search through a workspace. */
+interface Findings {
+  /** Whether there is nothing in it at all. */
+  readonly isEmpty: boolean;
+  readonly outsideLinks: readonly OutsideLink[];
+  /** Paths of the first repositories' `.git`, whatever it is, except the workspace's own. */
+  readonly repositories: readonly string[];
+}
+
+/** Bytes of `find`'s output: a tree may hold any number of linked files, at any depth. */
+const maxOutputBytes = 16 * 1024 * 1024;
+
+/** Opens a folder that its owner closed before entering it: inside, its owner can do the same. */
+const opened = ["-type", "d", "!", "-perm", "-0500", "-execdir", "chmod", "u+rx", "--", "{}", ";"];
+const repositories = ["-name", ".git", "!", "-path", "./.git", "-printf", "r %P\\0"];
+const linked = ["-type", "f", "-links", "+1", "-printf", "l %D:%i %n %P\\0"];
+
+/**
+ * Searches a tree once, for repositories and for files that also have names outside it. A jail can't make such a link,
+ * but one made elsewhere bypasses every mount. Links among the tree's own files, such as those of package managers,
+ * don't count. find(1) descends by descriptor, handles names as bytes, and takes no time of this process.
+ *
+ * @throws SandboxFailed when the tree can't be searched.
+ */
+export async function scanHardLinks(root: string): Promise<Findings> {
+  if (await isEmpty(root)) return { isEmpty: true, outsideLinks: [], repositories: [] };
+  const byInode = new Map<string, { links: number; paths: string[] }>();
+  const repositories: string[] = [];
+  for await (const line of recordsOf(root)) {
+    const [kind, ...fields] = line.split(" ");
+    if (kind === "r") {
+      if (repositories.length < maxRepositories)
+        repositories.push(Buffer.from(fields.join(" "), "latin1").toString());
+      continue;
+    }
+    const [inode = "", links, ...path] = fields;
+    const link = byInode.get(inode) ?? { links: Number(links), paths: [] };
+    link.paths.push(path.join(" "));
+    byInode.set(inode, link);
+  }
+  const outsideLinks = [...byInode.values()].filter(({ links, paths }) => links > paths.length);
+  return { isEmpty: false, outsideLinks, repositories };
+}
+
+/** As a session's workspace is when it opens. False for a folder that can't be read: `find` reports that. */
+async function isEmpty(folder: string): Promise<boolean> {
+  try {
+    const entries = await opendir(folder);
+    try {
+      return (await entries.read()) === null;
+    } finally {
+      await entries.close();
+    }
+  } catch {
+    return false;
+  }
+}
+
+/** The records that `find` prints, one character per byte. */
+async function* recordsOf(root: string): AsyncGenerator<string> {
+  // Other jails of the session may be running, so a file that disappears meanwhile is no failure.
+  const expression = ["-ignore_readdir_race", ...opened, ",", ...repositories, ",", ...linked];
+  const child = spawn("find", [".", ...expression], {
+    cwd: root,
+    env: { PATH: "/usr/bin:/bin", LC_ALL: "C" },
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = once(child, "close");
+  ended.catch(() => undefined);
+  const complaint = beginningOf(child.stderr);
+  let outputBytes = 0;
+  let text = "";
+  try {
+    for await (const chunk of child.stdout) {
+      outputBytes += chunk.length;
+      if (outputBytes > maxOutputBytes) {
+        throw new SandboxFailed("The workspace has too many hard links to be checked: remove some", {
+          concerns: "session",
+        });
+      }
+      const records = (text + chunk.toString("latin1")).split("\0");
+      text = records.pop() ?? "";
+      yield* records;
+    }
+    const [code] = await ended.catch((error: unknown) => [codeOf(error)]);
+    if (code === 0) return;
+    throw new SandboxFailed(
+      `The workspace can't be searched for hard links (find: ${(await complaint) || code}): apt install findutils`,
+    );
+  } finally {
+    child.kill("SIGKILL");
+  }
+}
+
+/**
+ * Refuses a workspace that holds such files, or replaces each name with a separate copy.
+ *
+ * @throws SandboxFailed naming the first of them, under `refuse`.
+ */
+async function resolveOutsideLinks(
+  root: string,
+  links: readonly OutsideLink[],
+  policy: "refuse" | "copy",
+): Promise<void> {
+  const linkedPaths = links.flatMap(({ paths }) => paths);
+  if (linkedPaths.length === 0) return;
+  if (policy === "refuse") {
+    const shown = linkedPaths
+      .slice(0, 3)
+      .map((path) => Buffer.from(path, "latin1").toString())
+      .join(", ");
+    throw new SandboxFailed(
+      `The workspace has files with further names outside it (hard links): ${shown}: copy them instead, or set sandbox-local's hardLinks to "copy"`,
+      { concerns: "session" },
+    );
+  }
+  const names = (path: string) => path.split("/").map((name) => Buffer.from(name, "latin1"));
+  for (const path of linkedPaths) await replaceByCopy(root, names(path));
+}
+
+async function replaceByCopy(root: string, names: readonly Buffer[]): Promise<void> {
+  const name = names.at(-1) ?? Buffer.of();
+  const folder = await openBeneath(root, names.slice(0, -1));
+  const draft = inFolder(folder, `.ambit-copy-${process.pid}`);
+  try {
+    const source = await openFile(
+      inFolder(folder, name),
+      constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    );
+    try {
+      const { mode, uid, gid } = await source.stat();
+      const copy = await openFile(draft, "wx", mode & 0o777);
+      try {
+        for await (const chunk of source.createReadStream({ autoClose: false })) await copy.writeFile(chunk);
+        await copy.chown(uid, gid);
+        await copy.chmod(mode & 0o777);
+      } finally {
+        await copy.close();
+      }
+      await rename(draft, inFolder(folder, name));
+    } finally {
+      await source.close();
+    }
+  } finally {
+    await rm(draft, { force: true });
+    await folder.handle.close();
+  }
 }

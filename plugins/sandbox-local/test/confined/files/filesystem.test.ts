@@ -4,7 +4,7 @@ import { chmod, link, mkdir, readdir, readFile, rename, rm, symlink, writeFile }
 import { dirname, join } from "node:path";
 import type { Boundary, FilesystemBoundary, Sandbox } from "@ambit/core/plugin";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { scanHardLinks } from "../../../src/confined/files/protected-paths.js";
+import { scanHardLinks } from "../../../src/confined/files/workspace-rules.js";
 import { configSchema, LocalSandbox } from "../../../src/index.js";
 import {
   closed,

@@ -6,8 +6,8 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { type Boundary, SandboxFailed } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
-import { scanHardLinks } from "../../../src/confined/files/protected-paths.js";
-import { limitReached, withoutHost } from "../../../src/confined/spawn.js";
+import { scanHardLinks } from "../../../src/confined/files/workspace-rules.js";
+import { limitReached, withoutHost } from "../../../src/confined/jail.js";
 import { closed, openConfined, path, run, shell, specOf, temporaryFolder } from "../../support/specs.js";
 import { isRoot, ordinaryUser, testAsRoot } from "../../support/user.js";
 

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { LimitedGroup } from "../../../src/cgroup/session-groups.js";
-import { limitFiles } from "../../../src/confined/files/system.js";
+import { limitFiles } from "../../../src/confined/jail-setup.js";
 import { temporaryFolder } from "../../support/specs.js";
 
 const limits = { memoryMb: 512, cpus: 0.5 };

@@ -3,7 +3,7 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Sandbox } from "@ambit/core/plugin";
 import { describe, expect, test } from "vitest";
-import { findProtectedPaths, scanHardLinks } from "../../../src/confined/files/protected-paths.js";
+import { findProtectedPaths, scanHardLinks } from "../../../src/confined/files/workspace-rules.js";
 import { openConfined, run, shell, temporaryFolder } from "../../support/specs.js";
 
 /** A workspace of files (`content`), links (`-> target`) and folders (`/`). */

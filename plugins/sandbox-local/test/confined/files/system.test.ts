@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { makeEtc } from "../../../src/confined/files/system.js";
+import { makeEtc } from "../../../src/confined/jail-setup.js";
 import { openConfined, run, shell, temporaryFolder } from "../../support/specs.js";
 
 test("the replacement for /etc holds what packages need, and no passwords of a mirror", async (context) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { bubblewrapArguments, type Jail } from "../../../src/confined/launch/arguments.js";
+import { bubblewrapArguments, type Jail } from "../../../src/confined/arguments.js";
 
 const plain: Jail = {
   system: [

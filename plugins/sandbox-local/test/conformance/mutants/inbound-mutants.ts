@@ -37,10 +37,10 @@ export const inboundMutants: readonly MutantCase[] = [
   {
     name: "inbound connections shared between sessions",
     patches: [
-      plugin("confined/sandbox.js", "#jails = new Set();", "#jails = jails;"),
+      plugin("confined/session.js", "#jails = new Set();", "#jails = jails;"),
       {
         of: "plugin",
-        file: "confined/sandbox.js",
+        file: "confined/session.js",
         find: "export class ConfinedSandbox",
         replace: "const jails = new Set();\nexport class ConfinedSandbox",
       },
@@ -52,18 +52,18 @@ export const inboundMutants: readonly MutantCase[] = [
     name: "inbound connections and their jail kept after the end",
     patches: [
       plugin(
-        "confined/spawn.js",
-        "await inbound?.close();\n            if (this.#killed)",
-        "if (this.#killed)",
+        "confined/jail.js",
+        "await inbound?.close();\n            if (this.#wasKilled)",
+        "if (this.#wasKilled)",
       ),
-      plugin("confined/spawn.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
+      plugin("confined/jail.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
       plugin(
-        "confined/spawn.js",
-        "this.#killed ||= !hasEnded(this.#init);\n        endProcess(this.#init);",
+        "confined/jail.js",
+        "this.#wasKilled ||= !hasEnded(this.#init);\n        endProcess(this.#init);",
         'this.launcher.kill("SIGKILL");',
       ),
-      plugin("confined/spawn.js", "endProcess(init);\n            await untilEnded(init);", ""),
-      plugin("confined/launch/arguments.js", '"--die-with-parent", ', ""),
+      plugin("confined/jail.js", "endProcess(init);\n            await untilEnded(init);", ""),
+      plugin("confined/arguments.js", '"--die-with-parent", ', ""),
     ],
     capability,
     caughtBy: [`${capability}/outlive-close`],

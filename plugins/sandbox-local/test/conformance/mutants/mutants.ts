@@ -41,7 +41,7 @@ const egress = (file: string, find: string, replace: string): Patch => ({
 const noEvidence = plugin("confined/evidence.js", "if (wrong.length > 0)", "if (wrong.length > 1000)");
 
 const noSeccomp: readonly Patch[] = [
-  plugin("confined/launch/arguments.js", "jail.descriptors.seccomp === undefined ?", "true ?"),
+  plugin("confined/arguments.js", "jail.descriptors.seccomp === undefined ?", "true ?"),
   plugin("confined/evidence.js", "export const filtered = 2;", "export const filtered = undefined;"),
 ];
 
@@ -51,7 +51,7 @@ export const mutants: readonly MutantCase[] = [
     needsRoot: true,
     patches: [
       noEvidence,
-      plugin("confined/launch/launch.js", "if (!isGuarded(first, expected))", "if (false)"),
+      plugin("confined/jail.js", "if (!isGuarded(first, expected))", "if (false)"),
       plugin(
         "confined/session.js",
         "process.getuid?.() === 0 ? await parts.lease(remains?.userIds ?? config.userIds) : undefined",
@@ -65,11 +65,11 @@ export const mutants: readonly MutantCase[] = [
     name: "environment of the launcher kept",
     patches: [
       plugin(
-        "confined/launch/launch.js",
+        "confined/jail.js",
         'PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"',
         "...process.env",
       ),
-      plugin("confined/launch/arguments.js", '"--clearenv",\n', ""),
+      plugin("confined/arguments.js", '"--clearenv",\n', ""),
     ],
     capability: "environment.named-only",
     caughtBy: ["environment.named-only/own"],
@@ -88,7 +88,7 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "descriptors inherited",
-    patches: [plugin("confined/launch/launch.js", "options.inheritable, options", "[], options")],
+    patches: [plugin("confined/jail.js", "options.inheritable, session", "[], session")],
     capability: "filesystem.host-hidden",
     caughtBy: ["filesystem.host-hidden/inherited-descriptors"],
   },
@@ -113,14 +113,14 @@ export const mutants: readonly MutantCase[] = [
   {
     name: "launcher killed instead of init",
     patches: [
-      plugin("confined/spawn.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
+      plugin("confined/jail.js", "this.#init = init;", "this.#init = init; this.launcher = child;"),
       plugin(
-        "confined/spawn.js",
-        "this.#killed ||= !hasEnded(this.#init);\n        endProcess(this.#init);",
+        "confined/jail.js",
+        "this.#wasKilled ||= !hasEnded(this.#init);\n        endProcess(this.#init);",
         'this.launcher.kill("SIGKILL");',
       ),
-      plugin("confined/spawn.js", "endProcess(init);\n            await untilEnded(init);", ""),
-      plugin("confined/launch/arguments.js", '"--die-with-parent", ', ""),
+      plugin("confined/jail.js", "endProcess(init);\n            await untilEnded(init);", ""),
+      plugin("confined/arguments.js", '"--die-with-parent", ', ""),
     ],
     capability: "process.contained",
     caughtBy: ["process.contained/outlive-close"],
@@ -179,7 +179,7 @@ export const mutants: readonly MutantCase[] = [
     name: "the host's network kept",
     patches: [
       noEvidence,
-      plugin("confined/launch/arguments.js", 'jail.network === "own" ? ["--unshare-net"] : []', "[]"),
+      plugin("confined/arguments.js", 'jail.network === "own" ? ["--unshare-net"] : []', "[]"),
     ],
     capability: "network.deny",
     caughtBy: [
@@ -191,7 +191,7 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "the host's shared memory kept",
-    patches: [noEvidence, plugin("confined/launch/arguments.js", '"--unshare-ipc", ', "")],
+    patches: [noEvidence, plugin("confined/arguments.js", '"--unshare-ipc", ', "")],
     capability: "process.contained",
     caughtBy: ["process.contained/shared-segment", "process.contained/message-queue"],
   },
@@ -199,8 +199,8 @@ export const mutants: readonly MutantCase[] = [
     name: "groups not joined, and not looked at",
     needsRoot: true,
     patches: [
-      plugin("confined/launch/launch.js", "echo 0 >&", ": >&"),
-      plugin("confined/launch/launch.js", "if (groups !== undefined &&", "if (false &&"),
+      plugin("confined/jail.js", "echo 0 >&", ": >&"),
+      plugin("confined/jail.js", "if (groups !== undefined &&", "if (false &&"),
     ],
     capability: "resources.processes",
     caughtBy: ["resources.processes/fork"],
@@ -208,7 +208,7 @@ export const mutants: readonly MutantCase[] = [
   {
     name: "disk larger than its limit",
     needsRoot: true,
-    patches: [plugin("folders/disk.js", "sizeMb * 1024 * 1024", "sizeMb * 4 * 1024 * 1024")],
+    patches: [plugin("folders/data-folder.js", "sizeMb * 1024 * 1024", "sizeMb * 4 * 1024 * 1024")],
     capability: "resources.disk",
     caughtBy: ["resources.disk/removed-file", "resources.disk/reserved"],
   },
@@ -226,9 +226,7 @@ export const mutants: readonly MutantCase[] = [
   },
   {
     name: "workspace writable although read-only",
-    patches: [
-      plugin("confined/launch/arguments.js", 'writable ? "--bind-fd" : "--ro-bind-fd"', '"--bind-fd"'),
-    ],
+    patches: [plugin("confined/arguments.js", 'writable ? "--bind-fd" : "--ro-bind-fd"', '"--bind-fd"')],
     capability: "filesystem.read-only",
     caughtBy: ["filesystem.read-only/write", "filesystem.read-only/create"],
   },

@@ -19,7 +19,7 @@ export const probedMutants: readonly ProbedMutant[] = [
   {
     name: "groups not joined",
     needsRoot: true,
-    patches: plugin("confined/launch/launch.js", "echo 0 >&", ": >&"),
+    patches: plugin("confined/jail.js", "echo 0 >&", ": >&"),
     capability: "resources.processes",
     reason: /its limits don't hold for it/,
   },
@@ -45,7 +45,7 @@ export const probedMutants: readonly ProbedMutant[] = [
   },
   {
     name: "hard links not searched",
-    patches: plugin("confined/files/protected-paths.js", "links > paths.length", "false"),
+    patches: plugin("confined/files/workspace-rules.js", "links > paths.length", "false"),
     capability: "filesystem.workspace-only",
     reason: /changed through a hard link/,
   },
@@ -64,7 +64,7 @@ export const probedMutants: readonly ProbedMutant[] = [
   },
   {
     name: "workspace open to every user",
-    patches: plugin("folders/runner-folder.js", "mode: 0o700", "mode: 0o755"),
+    patches: plugin("folders/data-folder.js", "mode: 0o700", "mode: 0o755"),
     capability: "filesystem.host-hidden",
     reason: /another session's user reached its workspace, home/,
     needsRoot: true,
@@ -78,9 +78,9 @@ export const probedMutants: readonly ProbedMutant[] = [
   {
     name: "inbound connections of all sessions",
     patches: [
-      ...plugin("confined/sandbox.js", "#jails = new Set();", "#jails = jails;"),
+      ...plugin("confined/session.js", "#jails = new Set();", "#jails = jails;"),
       ...plugin(
-        "confined/sandbox.js",
+        "confined/session.js",
         "export class ConfinedSandbox",
         "const jails = new Set();\nexport class ConfinedSandbox",
       ),

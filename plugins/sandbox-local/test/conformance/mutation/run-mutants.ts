@@ -8,7 +8,7 @@ import {
   startDecoys,
   tryUnguarded,
 } from "@ambit/testkit";
-import type { CommandLine } from "../../../dist/confined/launch/arguments.js";
+import type { CommandLine } from "../../../dist/confined/arguments.js";
 import { standIns } from "../../weakened/decoys-only.ts";
 import {
   filterParts,

@@ -1,6 +1,6 @@
-import { revealingProcEntries } from "../../../dist/confined/files/system.js";
-import type { CommandLine } from "../../../dist/confined/launch/arguments.js";
-import { inside } from "../../../dist/confined/launch/inside.js";
+import type { CommandLine } from "../../../dist/confined/arguments.js";
+import { inside } from "../../../dist/confined/arguments.js";
+import { revealingProcEntries } from "../../../dist/confined/jail-setup.js";
 import type { JailDecoys, RemovableMechanism } from "./mechanisms.ts";
 
 export interface Rewriting {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createConnection } from "node:net";
-import { type SessionParts, wholeParts } from "../../../dist/confined/session.js";
+import type { SessionParts } from "../../../dist/confined/jail.js";
+import { wholeParts } from "../../../dist/confined/session.js";
 import type { RemovableMechanism } from "./mechanisms.ts";
 
 /** The runner's way to ports inside: to any port, or without the relay to the address that this host would use. */

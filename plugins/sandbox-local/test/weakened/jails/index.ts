@@ -12,20 +12,23 @@ import type {
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims } from "../../../dist/claims.js";
 import type { LocalConfig } from "../../../dist/config.js";
+import type { CommandLine } from "../../../dist/confined/arguments.js";
 import { asPlace, WorkspaceRules } from "../../../dist/confined/files/workspace-rules.js";
+import type { SessionParts } from "../../../dist/confined/jail.js";
 import { hostShell, type JailSetup, makeJailSetup } from "../../../dist/confined/jail-setup.js";
-import type { CommandLine } from "../../../dist/confined/launch/arguments.js";
-import type { ConfinedSandbox } from "../../../dist/confined/sandbox.js";
-import { openConfined } from "../../../dist/confined/sandbox.js";
-import type { SessionOptions, SessionOverrides } from "../../../dist/confined/session.js";
-import { type SessionParts, wholeParts } from "../../../dist/confined/session.js";
-import { writeReadable } from "../../../dist/folders/data-folder.js";
-import { claimRunnerFolder, type RunnerFolder } from "../../../dist/folders/runner-folder.js";
+import type { ConfinedSandbox, SessionOptions, SessionOverrides } from "../../../dist/confined/session.js";
+import { openConfined, wholeParts } from "../../../dist/confined/session.js";
+import {
+  claimRunnerFolder,
+  openRunner,
+  type RunnerFolder,
+  reap,
+  writeReadable,
+} from "../../../dist/folders/data-folder.js";
 import { leaseUserId, type UserIdLease } from "../../../dist/identity/user-ids.js";
 import { probeConfinement, trialsOf } from "../../../dist/probe/probe.js";
 import { systemCalls } from "../../../dist/probe/system-calls.js";
 import type { LocalTrial } from "../../../dist/probe/trial.js";
-import { openRunner, reap } from "../../../dist/reaper/reap.js";
 import { weakenedArguments } from "./arguments.ts";
 import { weakenedBoundary } from "./boundary.ts";
 import { weakenedChecks } from "./checks.ts";

@@ -1,4 +1,4 @@
-import { inside } from "../../../dist/confined/launch/inside.js";
+import { inside } from "../../../dist/confined/arguments.js";
 
 /** One protective option of a jail's command line, and the command line without it. */
 export interface JailPart {

@@ -1,5 +1,5 @@
 import { readdir, readFile } from "node:fs/promises";
-import { inside } from "../../../dist/confined/launch/inside.js";
+import { inside } from "../../../dist/confined/arguments.js";
 
 /**
  * Ends the relays of a session whose jails shared the host's process ids, since no namespace ended them with their

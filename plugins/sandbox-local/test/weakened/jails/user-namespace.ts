@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { SandboxFailed } from "@ambit/core/plugin";
-import { inside } from "../../../dist/confined/launch/inside.js";
+import { inside } from "../../../dist/confined/arguments.js";
 
 /** A user namespace that jails and decoys can share. */
 export interface SharedUserNamespace {
