@@ -19,6 +19,7 @@ export {
 export * from "./actor.js";
 export * from "./bearer.js";
 export * from "./define-plugin.js";
+export * from "./eviction.js";
 export * from "./folders.js";
 export * from "./kinds/delivery.js";
 export * from "./kinds/dialect.js";

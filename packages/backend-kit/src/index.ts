@@ -3,7 +3,6 @@
 export * from "@ambit/attacks/probe";
 /** The default folder of a backend's data that outlives a run. */
 export { stateFolder as defaultDataFolder } from "@ambit/core/plugin";
-export * from "./lifetime/layer-eviction.js";
 export * from "./lifetime/reaper.js";
 export * from "./lifetime/replica.js";
 export * from "./lifetime/sandbox-supply.js";

@@ -7,7 +7,7 @@ import { runRequestSchema } from "@ambit/core/contract";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { environmentKey } from "../src/environment/key.js";
 import { setupSandbox } from "../src/environment/sandbox-of.js";
-import { evicted, KeptSnapshots } from "../src/snapshot/kept.js";
+import { KeptSnapshots } from "../src/snapshot/kept.js";
 
 const day = 86_400_000;
 const limits = { maxSnapshots: 10, maxBytes: 1_000_000, maxUnusedMs: 30 * day, rebuildAfterMs: 7 * day };
@@ -112,34 +112,6 @@ describe("kept snapshots", () => {
     expect(await textOf(kept, "one", "1".repeat(64))).toBe("archive");
     await keep(kept, "one", "3".repeat(64));
     expect(files().sort()).toEqual([`${"1".repeat(64)}.snapshot`, `${"3".repeat(64)}.snapshot`]);
-  });
-});
-
-describe("what must go", () => {
-  const entry = (project: string, path: string, bytes: number, usedAt: number) => ({
-    project,
-    path,
-    bytes,
-    usedAt,
-  });
-  const all = [
-    entry("a", "a1", 5, 1),
-    entry("a", "a2", 5, 9),
-    entry("b", "b1", 3, 2),
-    entry("b", "b2", 3, 8),
-  ];
-  const gone = (maxSnapshots: number, maxBytes: number, before = 0) =>
-    evicted(all, "b2", { maxSnapshots, maxBytes, before }).map(({ path }) => path);
-
-  test.each<[string, readonly string[], number, number, number?]>([
-    ["nothing within the limits", [], 4, 16],
-    ["what wasn't used for too long", ["a1", "b1"], 4, 16, 5],
-    ["the oldest of the project with the most bytes", ["a1"], 3, 16],
-    ["of another project once that has most", ["a1", "b1"], 2, 16],
-    ["as much as there are bytes too many", ["a1"], 4, 11],
-    ["all but the newest", ["a1", "b1", "a2"], 1, 1],
-  ])("is %s", (_what, expected, maxSnapshots, maxBytes, before) => {
-    expect(gone(maxSnapshots, maxBytes, before)).toEqual(expected);
   });
 });
 

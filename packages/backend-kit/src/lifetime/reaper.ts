@@ -43,6 +43,9 @@ export function ownershipOf(labels: Readonly<Record<string, string>>): Ownership
   return ownershipSchema.safeParse(Object.fromEntries(fields)).data;
 }
 
+/** The characters of a layer's name (`SandboxBackend.layers`) that say whose it is. */
+export const layerProjectLength = 16;
+
 /** Something on the platform that may have outlived its session. */
 export interface Leftover {
   readonly name: string;

@@ -3,6 +3,7 @@ import { chmod, type FileHandle, mkdir, open, readdir, rename, rm, stat } from "
 import { join } from "node:path";
 import { codeOf, messageOf, SnapshotFailed } from "@ambit/core";
 import { sourceReceiptSchema } from "@ambit/core/contract";
+import { entriesToRemove, type KeptEntry } from "@ambit/core/plugin";
 import { z } from "zod";
 
 const count = z.int().nonnegative();
@@ -148,27 +149,27 @@ export class KeptSnapshots {
   async #keep(path: string, kept: string): Promise<void> {
     await chmod(path, 0o400);
     await rename(path, kept);
-    const { maxSnapshots, maxBytes, maxUnusedMs } = this.limits;
+    const { maxSnapshots: max, maxBytes, maxUnusedMs } = this.limits;
     const before = Date.now() - maxUnusedMs;
-    const all = await this.#entries();
-    for (const { path: old } of evicted(all, kept, { maxSnapshots, maxBytes, before }))
-      await rm(old, { force: true });
+    const limits = { max, maxBytes, before, newest: kept };
+    for (const path of entriesToRemove(await this.#entries(), limits)) await rm(path, { force: true });
   }
 
+  /** Each is named by its path. */
   async #entries(): Promise<readonly KeptEntry[]> {
-    const found: KeptEntry[] = [];
+    const entries: KeptEntry[] = [];
     for (const project of await namesIn(this.folder)) {
       for (const name of await namesIn(join(this.folder, project))) {
         const path = join(this.folder, project, name);
         const stats = await stat(path).catch(() => undefined);
         if (stats === undefined) continue;
         const { size: bytes, mtimeMs: usedAt } = stats;
-        if (name.endsWith(ending)) found.push({ path, project, bytes, usedAt });
+        if (name.endsWith(ending)) entries.push({ name: path, project, bytes, usedAt });
         else if (name.startsWith(draft.prefix) && usedAt < Date.now() - draft.maxAgeMs)
           await rm(path, { force: true });
       }
     }
-    return found;
+    return entries;
   }
 
   #folderOf(project: string | undefined): string {
@@ -248,57 +249,4 @@ function failed(what: "read" | "written", error: unknown): SnapshotFailed {
     `A prepared environment couldn't be ${what} (${codeOf(error) ?? "unknown error"}): check the server's data folder and its disk.`,
     { cause },
   );
-}
-
-/** A kept snapshot, as its file says. */
-interface KeptEntry {
-  readonly path: string;
-  readonly project: string;
-  readonly bytes: number;
-  /** Milliseconds since 1970. */
-  readonly usedAt: number;
-}
-
-interface EvictionLimits {
-  readonly maxSnapshots: number;
-  readonly maxBytes: number;
-  /** Milliseconds since 1970: what wasn't used since goes. */
-  readonly before: number;
-}
-
-/**
- * Those that must go: what wasn't used for too long, and while there is too much, the least recently used of the project that
- * has most, so that no project takes the others' room. Pure.
- * @param newest stays, by its path.
- */
-export function evicted(
-  all: readonly KeptEntry[],
-  newest: string,
-  { maxSnapshots, maxBytes, before }: EvictionLimits,
-): readonly KeptEntry[] {
-  const gone: KeptEntry[] = [];
-  const projects = new Map<string, { bytes: number; readonly entries: KeptEntry[] }>();
-  let left = { bytes: 0, count: 0 };
-  for (const entry of [...all].sort((one, other) => one.usedAt - other.usedAt)) {
-    if (entry.path !== newest && entry.usedAt < before) {
-      gone.push(entry);
-      continue;
-    }
-    const project = projects.get(entry.project) ?? { bytes: 0, entries: [] };
-    projects.set(entry.project, project);
-    project.bytes += entry.bytes;
-    if (entry.path !== newest) project.entries.push(entry);
-    left = { bytes: left.bytes + entry.bytes, count: left.count + 1 };
-  }
-  while (left.count > maxSnapshots || left.bytes > maxBytes) {
-    const [largest] = [...projects.values()]
-      .filter(({ entries }) => entries.length > 0)
-      .sort((one, other) => other.bytes - one.bytes);
-    const victim = largest?.entries.shift();
-    if (largest === undefined || victim === undefined) break;
-    largest.bytes -= victim.bytes;
-    left = { bytes: left.bytes - victim.bytes, count: left.count - 1 };
-    gone.push(victim);
-  }
-  return gone;
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { layerProjectLength, layersToRemove } from "@ambit/backend-kit";
-import { SandboxFailed, unlessAborted } from "@ambit/core/plugin";
+import { layerProjectLength } from "@ambit/backend-kit";
+import { entriesToRemove, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
 import type { DaytonaConfig } from "../config.js";
 import { asSandboxFailed, ServiceFailure } from "../platform/failure.js";
 import { pauseFor, withRetries } from "../platform/retries.js";
@@ -79,7 +79,12 @@ export class LayerSnapshots {
       throw asSandboxFailed(error, "listing snapshots");
     }
     const { max, maxAgeDays } = this.#config.layers;
-    const removed = layersToRemove([...ours.values()], { max, before: Date.now() - maxAgeDays * dayMs });
+    const layers = [...ours.values()].map(({ name, project, createdAt }) => ({
+      name,
+      project,
+      usedAt: createdAt,
+    }));
+    const removed = entriesToRemove(layers, { max, before: Date.now() - maxAgeDays * dayMs });
     for (const name of removed) {
       const snapshot = ours.get(name);
       if (snapshot !== undefined) await this.#remove(snapshot);

@@ -1,12 +1,6 @@
 import { randomUUID } from "node:crypto";
-import {
-  labelsOf,
-  layerProjectLength,
-  layersToRemove,
-  type Ownership,
-  signalWithin,
-} from "@ambit/backend-kit";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { labelsOf, layerProjectLength, type Ownership, signalWithin } from "@ambit/backend-kit";
+import { entriesToRemove, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { DockerConfig } from "../config.js";
 import type { Engine } from "../engine/engine.js";
@@ -127,7 +121,7 @@ export class LayerVolumes {
     const layers = await this.#list(kinds.layer);
     const { max, maxAgeDays } = this.#config.layers;
     const limits = { max, before: Date.now() - maxAgeDays * dayMs };
-    const removed = new Set(layersToRemove(layers.map(ageOf), limits));
+    const removed = new Set(entriesToRemove(layers.map(ageOf), limits));
     for (const name of removed) await this.remove(name);
     const used = new Set(
       layers.filter(({ Name }) => !removed.has(Name)).flatMap(({ Labels }) => Object.values(Labels ?? {})),
@@ -135,7 +129,7 @@ export class LayerVolumes {
     const ofRemoved = new Set(
       layers.filter(({ Name }) => removed.has(Name)).flatMap(({ Labels }) => Object.values(Labels ?? {})),
     );
-    const isStray = (part: Found) => ageOf(part).createdAt < Date.now() - strayMs;
+    const isStray = (part: Found) => ageOf(part).usedAt < Date.now() - strayMs;
     for (const part of parts) {
       if (!used.has(part.Name) && (ofRemoved.has(part.Name) || isStray(part))) await this.remove(part.Name);
     }
@@ -210,5 +204,5 @@ const volumeOf = ({ Name, Mountpoint }: Found): Volume => ({ name: Name, folder:
 const ageOf = ({ Name, CreatedAt }: Found) => ({
   name: Name,
   project: Name.slice(-layerNameLength).slice(0, layerProjectLength),
-  createdAt: CreatedAt === undefined ? 0 : Date.parse(CreatedAt) || 0,
+  usedAt: CreatedAt === undefined ? 0 : Date.parse(CreatedAt) || 0,
 });
