@@ -6,7 +6,6 @@ export { stateFolder as defaultDataFolder } from "@ambit/core/plugin";
 export * from "./lifetime/reaper.js";
 export * from "./lifetime/replica.js";
 export * from "./lifetime/sandbox-supply.js";
-export * from "./lifetime/warm-pool.js";
 export * from "./limits.js";
 export * from "./network/dial.js";
 export * from "./requests.js";

@@ -1,3 +1,5 @@
+/** A filter of system calls as the kernel loads it, for sandboxes that no container engine filters. */
+
 import { constants } from "node:os";
 import {
   allowedCalls,
@@ -7,7 +9,7 @@ import {
 } from "@ambit/attacks/system-calls";
 
 /** AUDIT_ARCH_* of linux/audit.h: what the kernel writes into `seccomp_data.arch`. */
-export const auditArchitecture: Readonly<Record<SeccompArchitecture, number>> = {
+const auditArchitecture: Readonly<Record<SeccompArchitecture, number>> = {
   x64: 0xc000003e,
   arm64: 0xc00000b7,
 };
@@ -172,11 +174,11 @@ export const seccompRules: readonly SeccompRule[] = [
  */
 
 /** Offsets into `struct seccomp_data`. An argument is 64 bits wide, low half first on both machines. */
-export const NUMBER_OFFSET = 0;
-export const ARCHITECTURE_OFFSET = 4;
-export const argumentOffset = (index: number): number => 16 + 8 * index;
+const NUMBER_OFFSET = 0;
+const ARCHITECTURE_OFFSET = 4;
+const argumentOffset = (index: number): number => 16 + 8 * index;
 
-export const opcode = {
+const opcode = {
   loadWord: 0x20, // BPF_LD | BPF_W | BPF_ABS
   jump: 0x05, // BPF_JMP | BPF_JA
   jumpIfEqual: 0x15, // BPF_JMP | BPF_JEQ | BPF_K
