@@ -8,7 +8,6 @@ import type { Environment } from "./configuration/environment.js";
 import { loadSettings, type Overrides, type Settings } from "./configuration/load.js";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 import type { ConfigurationInput, LogLevel } from "./configuration/schema.js";
-import { signerIn } from "./configuration/signing-key.js";
 import { CredentialCallbacks } from "./credentials/callbacks.js";
 import { EvidenceFile } from "./evidence-file.js";
 import { KeptFiles, type KeptFilesOptions } from "./files/kept-files.js";
@@ -18,10 +17,11 @@ import {
   interactionKey,
   lastingKey,
   namedInteractionKey,
-} from "./interaction-key.js";
+  signerIn,
+} from "./key-files.js";
 import { LineCopies, LogRedaction, openLog } from "./logging/log.js";
 import { Previews } from "./preview/previews.js";
-import { Tenants, tokenHeadersOf } from "./tenants/tenants.js";
+import { Tenants, tokenHeadersOf } from "./tenants/caller.js";
 import { type UnhandledErrors, UnhandledErrorWatch } from "./unhandled.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 

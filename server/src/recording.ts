@@ -5,7 +5,7 @@ import { openedStore, type Store, type StoredRun } from "@ambit/durable/store";
 import { notifyLost, notifyPosted } from "@ambit/runner";
 import { z } from "zod";
 import { ConfigurationInvalid } from "./configuration/problems.js";
-import { earlierKey } from "./interaction-key.js";
+import { earlierKey } from "./key-files.js";
 import type { Ambit } from "./open.js";
 
 /** Bytes of a key that nobody else needs. */

@@ -1,7 +1,8 @@
-import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { capabilitySchema, HomeMissing, stateFolder, userFolder } from "@ambit/core";
 import { z } from "zod";
+import { replaceFile } from "./replace-file.js";
 import { version } from "./version.js";
 
 /** What `ambit verify` found of one capability, when, and which version it was. */
@@ -73,16 +74,8 @@ export async function keepVerification(report: Report, folder = verificationsFol
   const names = attacked.map(({ capability }) => capability);
   const earlier = (await verificationIn(path))?.capabilities ?? [];
   const untouched = earlier.filter(({ capability }) => !names.includes(capability));
-  const draft = `${path}.${process.pid}`;
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  await writeFile(
-    draft,
-    JSON.stringify({ sandbox: report.backend, capabilities: [...untouched, ...attacked] }),
-    {
-      mode: 0o600,
-    },
-  );
-  await rename(draft, path);
+  const verification: Verification = { sandbox: report.backend, capabilities: [...untouched, ...attacked] };
+  await replaceFile(path, JSON.stringify(verification));
 }
 
 /** What was kept. None where nothing was, or another version kept it in a form that can't be read. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Log } from "@ambit/core";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { defaultKeyFile, earlierKey, interactionKey, namedInteractionKey } from "../src/interaction-key.js";
+import { defaultKeyFile, earlierKey, interactionKey, namedInteractionKey } from "../src/key-files.js";
 
 let folder: string;
 let warnings: unknown[];

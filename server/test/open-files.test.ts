@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { tooFewOpenFiles } from "../src/open-files.js";
+import { tooFewOpenFiles } from "../src/process-resources.js";
 
 const limits = (files: string) => `Limit            Soft Limit  Hard Limit  Units
 Max processes    7           7           processes

@@ -1,5 +1,4 @@
 import type { Failure } from "@ambit/core";
-import type { UnhandledErrors } from "../unhandled.js";
 
 /** Exit codes of `ambit`; documented in the README. */
 export const exitCodes = {
@@ -27,15 +26,6 @@ export function exitCodeOf(failure: Failure | undefined): number {
   if (failure.code === "boundary_refused") return exitCodes.boundaryRefused;
   return failure.code === "request_invalid" ? exitCodes.requestInvalid : exitCodes.runFailed;
 }
-
-/** A command without clients ends with the first error that nothing handles, unless only a plugin's runs have to. */
-export const endsCommand: UnhandledErrors = {
-  survives: false,
-  end: (error) => {
-    process.stderr.write(`ambit: ${error.stack ?? error.message}\n`);
-    process.exit(exitCodes.runFailed);
-  },
-};
 
 /** Whether a write failed because the pipe's reader has closed it. */
 export function isClosedPipe(error: unknown): boolean {

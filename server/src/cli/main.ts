@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import { tooFewOpenFiles } from "../open-files.js";
+import { fixYoungHeapSize, tooFewOpenFiles } from "../process-resources.js";
 import { version } from "../version.js";
-import { fixYoungHeapSize } from "../young-heap.js";
 import { completionScript, shells } from "./completion.js";
 import { exitCodes, isClosedPipe } from "./exit-codes.js";
 import { addHelpCommand, help } from "./help.js";
@@ -309,7 +308,7 @@ function program(): Command {
         const { printLocalToken } = await import("./commands/local-token.js");
         return await finish(printLocalToken(options));
       }
-      const { newToken } = await import("../tenants/tenants.js");
+      const { newToken } = await import("../tenants/caller.js");
       process.stdout.write(`${JSON.stringify(newToken(), undefined, 2)}\n`);
     });
   ambit

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { messageOf } from "@ambit/core";
 import { codeOf } from "@ambit/core/plugin";
 import { ConfigurationInvalid } from "../configuration/problems.js";
-import { parseJson } from "../parse-json.js";
+import { parseJson } from "../results.js";
 
 /**
  * The request of a file, or of stdin for `-`, as JSON.

@@ -1,16 +1,77 @@
 import { pluginEntriesSchema, probeSettingsSchema } from "@ambit/core";
 import { memorySettingsSchema, storeSettingsSchema } from "@ambit/durable";
+import { isRange } from "@ambit/egress";
 import { contractSettingsSchema, minimumBoundarySchema, runLimitsSchema } from "@ambit/runner";
 import { workspaceSettingsSchema } from "@ambit/workspace";
 import { z } from "zod";
-import { credentialSettingsSchema } from "../credentials/settings.js";
 import { denialSchema, tenantsSchema } from "../tenants/schema.js";
 import { webhookSettingsSchema } from "../webhooks/settings.js";
 import { egressSettingsSchema } from "./egress-settings.js";
-import { previewSettingsSchema } from "./preview-settings.js";
+
+/** Where ports inside sandboxes are reached: a listener of its own, never the API's, with an origin for each port. */
+export const previewSettingsSchema = z
+  .strictObject({
+    host: z.string().min(1).default("127.0.0.1").meta({
+      description: "Where the listener of previews listens. Any address but a loopback one needs `url`.",
+    }),
+    port: z.int().min(0).max(65_535).optional().meta({
+      description:
+        "The port of previews: requests may then have `ports`. 0 selects a free one. Default: none, and such a request is refused.",
+    }),
+    url: z
+      .string()
+      .regex(/^https?:\/\/\*(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+(?::[0-9]{1,5})?$/, {
+        error: 'must be a wildcard origin, such as "https://*.preview.example.com"',
+      })
+      .optional()
+      .meta({
+        description:
+          "The wildcard origin under which callers reach that listener, such as `https://*.preview.example.com`: each port has a name of its own below it. Use a domain that serves nothing else. Default: `http://*.localhost:<port>`.",
+      }),
+    ttlMs: z.int().min(1_000).max(86_400_000).default(3_600_000).meta({
+      description:
+        "Milliseconds that a preview's URL and its connections last; the next run makes a new URL.",
+    }),
+    frameAncestors: z
+      .array(
+        z.string().regex(/^https?:\/\/[a-z0-9.-]+(?::[0-9]{1,5})?$/, {
+          error: 'must be an origin, such as "https://app.example.com"',
+        }),
+      )
+      .max(32)
+      .default([])
+      .meta({
+        description:
+          "Origins whose pages may show a preview in a frame, such as `https://app.example.com`. Default: none, a preview's own pages only.",
+      }),
+    maxConnections: z.int().min(1).max(128).default(64).meta({
+      description: "Requests and WebSockets of one preview at a time; beyond that, 503.",
+    }),
+    idleMs: z.int().min(1_000).max(86_400_000).default(120_000).meta({
+      description: "Milliseconds without a byte in either direction, after which a connection ends.",
+    }),
+  })
+  .refine(({ url, port }) => url === undefined || port !== undefined, {
+    path: ["port"],
+    error: "is needed beside `url`: without it there are no previews",
+  });
+export type PreviewSettings = z.output<typeof previewSettingsSchema>;
+
+/** Where the server calls back for new values of credentials. */
+export const credentialSettingsSchema = z.strictObject({
+  privateHosts: z.enum(["allow", "refuse", "auto"]).default("auto").meta({
+    description:
+      "Whether the `refresh.url` of a credential may lead to a private or loopback address, or to one of the server's own. `auto`, the default, refuses them where the configuration has `tokens`. Link-local and metadata addresses are always refused.",
+  }),
+  allowedRanges: z
+    .array(z.string().refine(isRange, "must be a range of addresses, such as 10.0.0.0/8 or fd00::/8"))
+    .default([])
+    .meta({ description: "Further ranges that it may lead to." }),
+});
+export type CredentialSettings = z.output<typeof credentialSettingsSchema>;
 
 export const logLevels = ["debug", "info", "warn", "error", "silent"] as const;
-export const logLevelSchema = z.enum(logLevels);
+const logLevelSchema = z.enum(logLevels);
 export type LogLevel = z.infer<typeof logLevelSchema>;
 
 export const authModes = ["token", "none"] as const;

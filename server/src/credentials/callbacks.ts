@@ -12,8 +12,8 @@ import {
 } from "@ambit/egress";
 import { exchange } from "@ambit/egress/client";
 import { type CredentialRefreshService, RefreshFailed } from "@ambit/runner";
+import type { CredentialSettings } from "../configuration/schema.js";
 import { version } from "../version.js";
-import type { CredentialSettings } from "./settings.js";
 
 /** Bytes of a response: a value has 4,096 characters at most. */
 const maxBytes = 16 * 1_024;

@@ -4,20 +4,22 @@ import type { HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Handler, Hono } from "hono";
 import { callerOf, setCaller, shareOf } from "../tenants/caller.js";
-import { whyNotForPage } from "../tenants/page-access.js";
-import { admitCaller } from "./caller/admit-caller.js";
-import { callersTrace } from "./caller/caller-options.js";
+import { whyNotForPage } from "../tenants/page-grant.js";
+import {
+  admitCaller,
+  answerOrigin,
+  callersTrace,
+  tokenOfUrl,
+  urlTokenHeaders,
+} from "./caller/admit-caller.js";
 import { whyNotLocal } from "./caller/loopback.js";
-import { answerOrigin } from "./caller/origins.js";
-import { tokenOfUrl, urlTokenHeaders } from "./caller/url-token.js";
 import { TurnCancellation } from "./cancel-turn.js";
 import { doorRoutes } from "./doors/door-routes.js";
-import type { HttpRoute, RouteContext } from "./http-route.js";
 import { documentOf } from "./openapi-document.js";
+import { responseFormat } from "./response/records.js";
 import { HttpRefusal, isOurFault, refusalOf, sendRefusal } from "./response/refusal.js";
-import { responseFormat } from "./response/response-format.js";
 import { Query } from "./route/query.js";
-import { routerPath } from "./route/route.js";
+import { type HttpRoute, type RouteContext, routerPath } from "./route/route.js";
 import { routes as ambitsRoutes } from "./routes.js";
 import type { ServerContext } from "./server-context.js";
 

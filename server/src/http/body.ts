@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { JsonTooLarge, parseBoundedJson } from "@ambit/core/contract";
 import { KeptText, turnForText } from "@ambit/core/plugin";
-import { malformed } from "../parse-json.js";
+import { malformed } from "../results.js";
 import { HttpRefusal } from "./response/refusal.js";
 
 /** Limits on all bodies that are being received. */

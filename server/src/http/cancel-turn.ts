@@ -2,9 +2,9 @@ import { NotFound, projectOf } from "@ambit/core";
 import { validBody } from "@ambit/core/plugin";
 import { FairMap, type Runner } from "@ambit/runner";
 import type { z } from "zod";
-import { json } from "./response/json-response.js";
+import { callersProjects } from "../tenants/caller.js";
+import { json } from "./response/send.js";
 import { type CancelTurnResponse, cancelTurnRequestSchema } from "./route-schemas.js";
-import { callersProjects } from "./runs/projects.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 
 type Command = z.infer<typeof cancelTurnRequestSchema>;

@@ -4,9 +4,9 @@ import type { Ambit } from "../open.js";
 import { keptVerifications } from "../verifications.js";
 import { version } from "../version.js";
 import { requireOperator } from "./caller/admit-caller.js";
-import type { HttpRoute } from "./http-route.js";
-import { json } from "./response/json-response.js";
+import { json } from "./response/send.js";
 import { failed, jsonResponse } from "./route/responses.js";
+import type { HttpRoute } from "./route/route.js";
 import type { HostResponse } from "./route-schemas.js";
 
 /** What `ambit doctor`, `ambit agents` and `ambit verify` say of this host, beside what its actors were seen to do. */

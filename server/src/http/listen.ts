@@ -2,34 +2,35 @@ import { randomUUID } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { Server as Listener } from "node:net";
 import { codeOf, type Log, StoreFailed } from "@ambit/core";
+import type { Store } from "@ambit/durable/store";
 import { openFilesLimit } from "@ambit/egress/open-files";
 import { pacedListener } from "@ambit/egress/paced-connection";
 import { notifyServing } from "@ambit/runner";
 import { getRequestListener } from "@hono/node-server";
 import { keepLocalToken, type LocalToken } from "../local-token.js";
 import type { Ambit } from "../open.js";
-import { openStore, pageSealing } from "../recording.js";
+import { releaseYoungHeap } from "../process-resources.js";
+import { openStore, pageSealing, type Recording, recordInMemory, recordInStore } from "../recording.js";
 import { PageTokens } from "../tenants/page-grant.js";
+import { SharedQuotas } from "../tenants/shared-quotas.js";
 import { version } from "../version.js";
-import { releaseYoungHeap } from "../young-heap.js";
 import { serverApp } from "./app.js";
 import { Bodies } from "./body.js";
+import { takeTokenOfUrl } from "./caller/admit-caller.js";
 import { isLoopback } from "./caller/loopback.js";
 import { type OperatorAccess, operatorAccess } from "./caller/operator-access.js";
-import { takeTokenOfUrl } from "./caller/url-token.js";
 import { cantListen, urlOf } from "./connections/address.js";
-import { Connections } from "./connections/connections.js";
-import { healthConnections, sharesOf } from "./connections/shares.js";
+import { Connections, healthConnections, sharesOf } from "./connections/connections.js";
 import { Console } from "./console/console.js";
 import { InnerApi } from "./doors/inner-api.js";
 import type { ServerState } from "./health/answers.js";
-import { HealthListener } from "./health/health-listener.js";
-import { Readiness } from "./health/readiness.js";
+import { HealthListener, Readiness } from "./health/health.js";
 import { hostResponse } from "./host-route.js";
 import { stateOf } from "./metrics.js";
 import { UnreadTexts } from "./response/unread.js";
+import { Beginnings } from "./runs/beginnings.js";
 import { Readers } from "./runs/readers.js";
-import { serveInMemory, serveRuns } from "./serve-runs.js";
+import { RunQueue } from "./runs/run-queue.js";
 import type { ServedRuns } from "./server-context.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
@@ -261,7 +262,7 @@ function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle
 }
 
 /** Ambit's API for a client of this process alone. */
-export interface OpenedApi {
+interface OpenedApi {
   /** As the operator. */
   readonly fetch: typeof fetch;
   /** Ends its runs and sessions. */
@@ -380,4 +381,30 @@ class Lifecycle {
     const ready = await this.readiness.look();
     return { probing: this.probing, replicaId: this.replicaId, ready };
   }
+}
+
+/**
+ * The runs of the server: in the store, if one is loaded, else in memory.
+ * @param named the store that the configuration names, which is open. @param address where callers reach this replica.
+ */
+async function serveRuns(ambit: Ambit, named: Store | undefined, address: string): Promise<ServedRuns> {
+  const { settings } = ambit;
+  const store = named ?? (settings.pluginsAreDefault ? await openStore(ambit) : undefined);
+  const recording =
+    store === undefined ? await recordInMemory(ambit, address) : await recordInStore(ambit, store, address);
+  return served(ambit, recording);
+}
+
+/** The runs of a process that no other reaches. */
+async function serveInMemory(ambit: Ambit): Promise<ServedRuns> {
+  return served(ambit, await recordInMemory(ambit, ""));
+}
+
+function served({ runner, tenants, log }: Ambit, recording: Recording): ServedRuns {
+  const { runs, sealing } = recording;
+  const quotas = new SharedQuotas(runs, tenants.list);
+  const { queuedRuns, maxMiB } = runs.options.settings;
+  const limits = { queuedRuns, queuedBytes: maxMiB * 1_048_576 };
+  const queue = new RunQueue({ runs, runner, sealing, tenants, quotas, log, limits });
+  return { ...recording, quotas, queue, beginnings: new Beginnings() };
 }

@@ -1,15 +1,16 @@
 import type { JsonObject, RunRequestSchema } from "@ambit/core/contract";
 import { wireSchemas } from "./route/json-schema.js";
+import { runIdJson } from "./route/query.js";
 import { base, body } from "./route/responses.js";
-import { documentPath, operationOf, type Route, tags } from "./route/route.js";
+import { type HttpRoute, tags } from "./route/route.js";
 
 /**
  * The OpenAPI 3.1 document of the server, made from its routes and from the schemas that validate.
  *
  * @param request the schema of requests, with the fields of the loaded dialects.
  */
-export function documentOf<Context, Exchange>(
-  routes: readonly Route<Context, Exchange>[],
+export function documentOf(
+  routes: readonly HttpRoute[],
   version: string,
   request: RunRequestSchema,
 ): JsonObject {
@@ -53,7 +54,7 @@ export function documentOf<Context, Exchange>(
 }
 
 /** A tag for the routes of each door. */
-function doorTags<Context, Exchange>(routes: readonly Route<Context, Exchange>[]): readonly JsonObject[] {
+function doorTags(routes: readonly HttpRoute[]): readonly JsonObject[] {
   const doors = routes.flatMap(({ operation: { tag } }) => (typeof tag === "string" ? [] : [tag.door]));
   return [...new Set(doors)].map((name) => ({
     name,
@@ -90,3 +91,54 @@ function webhooks(): JsonObject {
     },
   };
 }
+
+/** The path as the document has it, which knows no parameter with slashes. */
+function documentPath({ path }: { readonly path: string }): string {
+  return path.replaceAll("*}", "}");
+}
+
+/** The route's operation in the document. Pure. */
+function operationOf({ path, token, query = [], operation }: HttpRoute): JsonObject {
+  const {
+    operationId,
+    tag,
+    summary,
+    description,
+    parameters: headers = [],
+    requestBody,
+    responses,
+  } = operation;
+  const parameters = [
+    ...[...path.matchAll(/\{(\w+)\*?\}/g)].map(([, name = ""]) => inPath(name)),
+    ...query.map(({ name, description: said, schema }) => ({
+      name,
+      in: "query",
+      description: said,
+      schema,
+    })),
+    ...headers,
+  ];
+  return {
+    operationId,
+    tags: [typeof tag === "string" ? tag : tag.door],
+    summary,
+    description,
+    ...(token === "none" ? { security: [] } : {}),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(requestBody === undefined ? {} : { requestBody }),
+    responses,
+  };
+}
+
+/** What a parameter of a path may be. Others are any text. */
+const pathSchemas: Readonly<Record<string, JsonObject>> = {
+  runId: runIdJson,
+  sessionId: { type: "string", minLength: 1, maxLength: 256 },
+};
+
+const inPath = (name: string) => ({
+  name,
+  in: "path",
+  required: true,
+  schema: pathSchemas[name] ?? { type: "string", minLength: 1 },
+});

@@ -1,23 +1,27 @@
 import { limits, projectOf, type Registry, RequestInvalid } from "@ambit/core";
 import { type JsonObject, type RunRequestSchema, runRequestSchema } from "@ambit/core/contract";
 import { validBody } from "@ambit/core/plugin";
-import { planResponse } from "../plan-response.js";
-import { requireOperator } from "./caller/admit-caller.js";
-import { callerOptions } from "./caller/caller-options.js";
+import { planResponse } from "../results.js";
+import { callersProjects } from "../tenants/caller.js";
+import { callerOptions, requireOperator } from "./caller/admit-caller.js";
 import { healthAnswer, readyAnswer } from "./health/answers.js";
 import { hostRoute } from "./host-route.js";
-import type { HttpRoute } from "./http-route.js";
 import { sendMetrics } from "./metrics.js";
 import { documentOf } from "./openapi-document.js";
 import { handleMakeToken } from "./pages/make-token.js";
-import { json } from "./response/json-response.js";
-import { send } from "./response/send.js";
-import { body, failed, failedResponse, jsonResponse, reference, retryAfter } from "./route/responses.js";
-import { streaming } from "./route/route.js";
-import { runOperation } from "./route/run-operation.js";
+import { json, send } from "./response/send.js";
+import {
+  body,
+  failed,
+  failedResponse,
+  jsonResponse,
+  reference,
+  retryAfter,
+  runOperation,
+} from "./route/responses.js";
+import { type HttpRoute, streaming } from "./route/route.js";
 import { type EndedResponse, killRequestSchema, type SubscriptionStatus } from "./route-schemas.js";
-import { handleRun } from "./run-route.js";
-import { callersProjects } from "./runs/projects.js";
+import { handleRun } from "./runs/begin-run.js";
 import { storedRoutes } from "./runs/routes.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 import { sessionRoutes } from "./sessions/routes.js";

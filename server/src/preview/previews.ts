@@ -6,16 +6,13 @@ import { AtCapacity, type Log } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
 import { PacedConnection, pacedListener } from "@ambit/egress/paced-connection";
 import { noPreviews, type PortOfSession, type Preview, type PreviewService } from "@ambit/runner";
-import type { PreviewSettings } from "../configuration/preview-settings.js";
 import { ConfigurationInvalid } from "../configuration/problems.js";
+import type { PreviewSettings } from "../configuration/schema.js";
 import { isLoopback } from "../http/caller/loopback.js";
 import { cantListen } from "../http/connections/address.js";
-import { type ConnectionOwner, Connections } from "../http/connections/connections.js";
-import type { ConnectionShares } from "../http/connections/shares.js";
-import { admitCaller } from "./admit.js";
-import { type Forwarded, forwardRequest, forwardUpgrade } from "./forward.js";
-import { type PreviewOrigin, ticketName } from "./headers.js";
-import { makeTicket, type TicketScope } from "./ticket.js";
+import { type ConnectionOwner, type ConnectionShares, Connections } from "../http/connections/connections.js";
+import { admitCaller, makeTicket, type TicketScope } from "./admit.js";
+import { type Forwarded, forwardRequest, forwardUpgrade, type PreviewOrigin, ticketName } from "./forward.js";
 
 /**
  * Connections of all previews. Callers without a ticket displace only each other, and one project leaves half of the places to others.

@@ -1,5 +1,9 @@
-import { createHash } from "node:crypto";
-import type { IncomingMessage } from "node:http";
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Dialect } from "@ambit/core";
+import { matchesBearer } from "@ambit/core/plugin";
+import type { StoredRun } from "@ambit/durable/store";
+import type { CallerRules } from "@ambit/runner";
 import type { PageGrant } from "./page-grant.js";
 import type { Tenant } from "./schema.js";
 
@@ -76,4 +80,92 @@ export function tenantOf(principal: Principal): string | undefined {
  */
 export function shareOf(caller: Caller): string | undefined {
   return caller.kind === "page" ? (caller.grant.project ?? "") : tenantOf(caller);
+}
+
+/** The rows that a caller may see: of every project, or of one. Undefined: those of no project. */
+export type Projects = "all" | string | undefined;
+
+/** The operator sees all projects, a tenant its own, a page that of its token. */
+export function callersProjects(incoming: IncomingMessage): Projects {
+  const caller = callerOf(incoming);
+  if (caller.kind === "page") return caller.grant.project;
+  return caller.kind === "operator" ? "all" : caller.tenant.project;
+}
+
+/** Whether a caller may see this run: a page sees those of its session, or the one whose file it may read. */
+export function isVisibleTo(caller: Caller, row: Pick<StoredRun, "id" | "project" | "session">): boolean {
+  if (caller.kind === "operator") return true;
+  if (caller.kind === "tenant") return row.project === caller.tenant.project;
+  const { project, scope } = caller.grant;
+  const isInScope = scope.kind === "file" ? row.id === scope.runKey : row.session === scope.sessionId;
+  return isInScope && row.project === project;
+}
+
+/** The callers that have their own token. */
+export class Tenants {
+  readonly #tenants: readonly { readonly hash: Buffer; readonly tenant: Tenant }[];
+
+  constructor(readonly list: readonly Tenant[]) {
+    this.#tenants = list.map((tenant) => ({
+      hash: Buffer.from(tenant.token.replace(/^sha256:/, ""), "hex"),
+      tenant,
+    }));
+  }
+
+  get isEmpty(): boolean {
+    return this.#tenants.length === 0;
+  }
+
+  /** The tenant with one of these tokens. Compares with every tenant's, in constant time. */
+  identify(presented: readonly string[]): Tenant | undefined {
+    const digests = presented.map((token) => createHash("sha256").update(token).digest());
+    const matching = this.#tenants.filter(
+      ({ hash }) => digests.filter((digest) => timingSafeEqual(digest, hash)).length > 0,
+    );
+    return matching[0]?.tenant;
+  }
+
+  /** The projects of all tenants. */
+  get projects(): readonly string[] {
+    return [...new Set(this.#tenants.map(({ tenant }) => tenant.project))];
+  }
+}
+
+/** The rules for this tenant's runs. Pure. */
+export function rulesOf({ project, permissions, require, sandboxes, harnesses }: Tenant): CallerRules {
+  return {
+    project,
+    minimum: require,
+    permissionCeiling: permissions.deny,
+    sandboxes,
+    harnesses,
+  };
+}
+
+/** A new token, and its hash for the configuration. */
+export function newToken(): { readonly token: string; readonly hash: string } {
+  const token = `ambit_${randomBytes(32).toString("base64url")}`;
+  return { token, hash: `sha256:${createHash("sha256").update(token).digest("hex")}` };
+}
+
+/** The headers in which a caller may present its token for the API. */
+export function tokenHeadersOf(dialects: readonly Dialect[]): readonly string[] {
+  return ["authorization", "x-ambit-token", ...dialects.flatMap(({ tokenHeaders = [] }) => tokenHeaders)];
+}
+
+/** The tokens that a request presents, in a header with the scheme `Bearer` or in one that holds nothing else. */
+export function presentedTokens(
+  headers: IncomingHttpHeaders,
+  dialects: readonly Dialect[],
+): readonly string[] {
+  const ofScheme = /^bearer +([^ ].*)$/i.exec(headers.authorization ?? "")?.[1];
+  const bare = tokenHeadersOf(dialects)
+    .filter((name) => name !== "authorization")
+    .map((name) => headers[name]);
+  return [ofScheme, ...bare].filter((value) => typeof value === "string");
+}
+
+/** Whether one of the presented tokens is this one. Each is compared in constant time. */
+export function presentsToken(presented: readonly string[], token: string): boolean {
+  return presented.filter((one) => matchesBearer(`Bearer ${one}`, token)).length > 0;
 }

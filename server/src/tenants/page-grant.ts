@@ -32,12 +32,11 @@ const grantSchema = z.strictObject({
 
 /** What a page's token lets its bearer do, and until when. */
 export type PageGrant = z.infer<typeof grantSchema>;
-export type SessionScope = Extract<PageGrant["scope"], { kind: "session" }>;
 
 const prefix = "page_";
 
 /** Characters of a token: it must fit into a URL, beside what else a request's header holds (16 KiB). */
-export const maxTokenLength = 12_000;
+const maxTokenLength = 12_000;
 
 /** What it is sealed for: the sealing's key is derived for page tokens alone. */
 const subject = "page";
@@ -92,4 +91,61 @@ function opened(sealing: Sealing, token: string): PageGrant | undefined {
     // Whatever is wrong with it: only this server's own tokens can be read.
     return undefined;
   }
+}
+
+/** What a route needs of a page's token. `file`: the run's file that the token names, or the right to read. */
+type PageNeed = PageRight | "file";
+
+/**
+ * Every route that a page may call, by its `operationId`, and what it needs. A route that isn't here is closed to pages.
+ * Each of them shows and takes only what belongs to the token's session.
+ */
+export const pageNeeds: ReadonlyMap<string, PageNeed> = new Map([
+  ["run", "run"],
+  ["stream", "run"],
+  ["cancel", "run"],
+  ["sendMessage", "run"],
+  ["answer", "answer"],
+  ["interactions", "read"],
+  ["runs", "read"],
+  ["runInfo", "read"],
+  ["events", "read"],
+  ["outputFiles", "read"],
+  ["outputFile", "file"],
+  ["patch", "read"],
+  ["bundle", "read"],
+  ["archive", "read"],
+  ["sessionRun", "read"],
+]);
+
+/** A route, as far as it matters to a page. */
+interface PageRoute {
+  readonly operation: { readonly operationId: string };
+  /** Whether it only calls other routes, as its caller. */
+  readonly isDoor?: boolean;
+}
+
+/**
+ * Why a page may not call this route; undefined if it may. Pure.
+ * @param path gives a parameter of the route's path; empty where it has none of this name.
+ */
+export function whyNotForPage(
+  { scope }: Pick<PageGrant, "scope">,
+  { operation, isDoor = false }: PageRoute,
+  path: (name: string) => string,
+): string | undefined {
+  const need = pageNeeds.get(operation.operationId);
+  if (scope.kind === "file") {
+    if (need === "file" && path("path") === scope.path) return undefined;
+    return "This token is for one file of a run, at the URL that it came with.";
+  }
+  const may = `it may ${scope.may.join(", ")} in the session ${JSON.stringify(scope.sessionId)}, and nothing else`;
+  const right = need === "file" ? "read" : need;
+  // What a door does for a page, the routes that it calls decide.
+  if (right === undefined && !isDoor) return `A page's token doesn't open this route: ${may}.`;
+  if (right !== undefined && !scope.may.includes(right)) return `This page's token lacks "${right}": ${may}.`;
+  const session = path("sessionId");
+  if (session !== "" && session !== scope.sessionId)
+    return `This page's token is of another session: ${may}.`;
+  return undefined;
 }

@@ -1,13 +1,20 @@
-import type { Issue, Webhook } from "@ambit/core";
+import { codeOf, type Issue, type Webhook } from "@ambit/core";
 import type { UpstreamProxy } from "@ambit/core/plugin";
 import type { WebhookPost, WebhookResponse, WebhookSender } from "@ambit/durable";
-import { type AddressPolicy, operatorPolicy, resolvePrivateHosts, whyUrlForbidden } from "@ambit/egress";
+import {
+  type AddressPolicy,
+  AddressRefused,
+  operatorPolicy,
+  resolvePrivateHosts,
+  whyForbidden,
+  whyUrlForbidden,
+} from "@ambit/egress";
+import { openResponse } from "@ambit/egress/client";
 import { version } from "../version.js";
-import { post } from "./post.js";
 import type { WebhookSettings } from "./settings.js";
 
 /** A project whose webhooks have secrets of their own. */
-interface Signer {
+interface WebhookOwner {
   readonly project: string;
   readonly webhookSecret?: readonly string[] | undefined;
 }
@@ -21,7 +28,7 @@ export class Webhooks implements WebhookSender {
 
   constructor(
     readonly settings: WebhookSettings,
-    readonly tenants: readonly Signer[],
+    readonly tenants: readonly WebhookOwner[],
     readonly upstreamProxy?: UpstreamProxy,
   ) {
     this.#policy = operatorPolicy(resolvePrivateHosts(settings, tenants.length > 0));
@@ -59,12 +66,11 @@ export class Webhooks implements WebhookSender {
   async send({ id, url, body, project }: WebhookPost, closing: AbortSignal): Promise<WebhookResponse> {
     const secrets = this.#secretsOf(project);
     if (secrets.length === 0) return { delivered: false, error: "the server has no secret to sign it with" };
-    const { signed } = await import("./signature.js");
     const headers = {
       "content-type": "application/json",
       "content-length": String(Buffer.byteLength(body)),
       "user-agent": this.#userAgent,
-      ...signed({ id, body }, secrets, new Date()),
+      ...(await signatures({ id, body }, secrets, new Date())),
     };
     const signal = AbortSignal.any([closing, AbortSignal.timeout(this.timeoutMs)]);
     return post({ url, headers, body }, this.#policy, signal, this.upstreamProxy);
@@ -88,3 +94,86 @@ const noSecret =
   "needs a secret that signs it: set AMBIT_WEBHOOK_SECRET, or webhooks.secret in the configuration";
 const noTenantSecret =
   "needs a secret that signs it: set webhookSecret next to the project's token in the configuration";
+
+/** Bytes of a receiver's response that are read: only its status counts. */
+const maxResponseBytes = 16 * 1_024;
+/** Seconds in `Retry-After` that count, or a date. */
+const seconds = /^\d{1,6}$/;
+
+interface Post {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/**
+ * Posts once, over a separate connection, to an address that was checked. Redirects are not followed: they would lead
+ * to another address than the caller named. Never rejects.
+ */
+export async function post(
+  { url, headers, body }: Post,
+  policy: AddressPolicy,
+  signal: AbortSignal,
+  upstreamProxy?: UpstreamProxy,
+): Promise<WebhookResponse> {
+  const whyClosed = (address: string, port: number) => whyForbidden([policy], address, port);
+  try {
+    const guard = { whyClosed, upstreamProxy };
+    const response = await openResponse({ method: "POST", url, headers, body }, guard, signal);
+    await readToEnd(response);
+    signal.throwIfAborted();
+    return answerOf(response.statusCode ?? 0, response.headers["retry-after"]);
+  } catch (error) {
+    if (error instanceof AddressRefused) return refused;
+    if (signal.aborted) return { delivered: false, error: "no answer in time" };
+    const code = codeOf(error);
+    return { delivered: false, error: `could not be reached${code === undefined ? "" : ` (${code})`}` };
+  }
+}
+
+const refused: WebhookResponse = {
+  delivered: false,
+  error: "the server's operator refuses its address",
+  isFinal: true,
+};
+
+/** As far as a response is read. Its status has already arrived, so a connection that breaks now doesn't matter. */
+async function readToEnd(response: AsyncIterable<Buffer>): Promise<void> {
+  let size = 0;
+  try {
+    for await (const chunk of response) {
+      size += chunk.length;
+      if (size > maxResponseBytes) return;
+    }
+  } catch {}
+}
+
+function answerOf(status: number, retryAfter: string | undefined): WebhookResponse {
+  if (status >= 200 && status < 300) return { delivered: true, status };
+  const redirects = status >= 300 && status < 400;
+  return {
+    delivered: false,
+    status,
+    error: redirects ? `HTTP ${status}: redirects are not followed` : `HTTP ${status}`,
+    // 410 Gone: the receiver doesn't want further attempts.
+    isFinal: status === 410,
+    ...(retryAfter === undefined || !seconds.test(retryAfter)
+      ? {}
+      : { retryAfterMs: Number(retryAfter) * 1_000 }),
+  };
+}
+
+/** The headers of the Standard Webhooks specification: one signature for each secret. */
+async function signatures(
+  { id, body }: Pick<WebhookPost, "id" | "body">,
+  secrets: readonly string[],
+  now: Date,
+): Promise<Record<string, string>> {
+  // Most servers send no webhook, and start sooner without it.
+  const { Webhook: Signer } = await import("standardwebhooks");
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(now.getTime() / 1_000)),
+    "webhook-signature": secrets.map((secret) => new Signer(secret).sign(id, now, body)).join(" "),
+  };
+}

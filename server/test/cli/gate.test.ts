@@ -3,8 +3,8 @@ import { candidates, sandbox } from "@ambit/fakes/actors";
 import { describe, expect, it } from "vitest";
 import { doctorReport, isLacking } from "../../src/cli/display/doctor-report.js";
 import { gatesOf, parseRequire, requireText, rulesOf } from "../../src/gate.js";
+import { newToken } from "../../src/tenants/caller.js";
 import { tenantsSchema } from "../../src/tenants/schema.js";
-import { newToken } from "../../src/tenants/tenants.js";
 
 const gateFor = (text: string, claims: readonly Capability[]) => {
   const rules = [{ name: "--require", required: parseRequire(text) }];

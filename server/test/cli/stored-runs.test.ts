@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { takeEnvironment } from "../../src/configuration/environment.js";
 import { type RunningServer, startServer } from "../../src/http/listen.js";
 import { openAmbit } from "../../src/open.js";
-import { newToken } from "../../src/tenants/tenants.js";
+import { newToken } from "../../src/tenants/caller.js";
 import { type Script, scriptedAgent } from "../support/scripted-agent.js";
 import { asking, bodyOf } from "../support/server.js";
 

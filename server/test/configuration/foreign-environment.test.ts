@@ -1,8 +1,11 @@
 import agenta from "@ambit/compat-agenta";
 import type { ForeignEnvironment } from "@ambit/core";
 import { describe, expect, it } from "vitest";
-import { takeEnvironment, withForeignEnvironment } from "../../src/configuration/environment.js";
-import { foreignValues } from "../../src/configuration/foreign-environment.js";
+import {
+  foreignValues,
+  takeEnvironment,
+  withForeignEnvironment,
+} from "../../src/configuration/environment.js";
 
 const token = "0123456789abcdef";
 const none: ForeignEnvironment = { renamed: {}, moved: {}, others: /^$/ };

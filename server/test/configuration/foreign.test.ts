@@ -2,7 +2,7 @@ import { chown, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { findConfiguration, refuseForeign } from "../../src/configuration/find.js";
+import { findConfiguration, refuseForeign } from "../../src/configuration/load.js";
 
 async function configured(): Promise<{ folder: string; file: string }> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-foreign-"));

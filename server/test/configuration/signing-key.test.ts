@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ConfigurationInvalid } from "../../src/configuration/problems.js";
-import { signerIn } from "../../src/configuration/signing-key.js";
+import { signerIn } from "../../src/key-files.js";
 
 let folder: string;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import { createServer, type RequestListener } from "node:http";
 import { listening } from "@ambit/fakes/listening";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { credentialSettingsSchema } from "../../src/configuration/schema.js";
 import { CredentialCallbacks } from "../../src/credentials/callbacks.js";
-import { credentialSettingsSchema } from "../../src/credentials/settings.js";
 
 const settings = (privateHosts: "allow" | "refuse" | "auto", allowedRanges: readonly string[] = []) =>
   credentialSettingsSchema.parse({ privateHosts, allowedRanges });

@@ -1,7 +1,13 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { lowerRole, proofOf, readSession, sealSession } from "../../src/http/console/session.js";
-import { linkMs, SignInLinks } from "../../src/http/console/sign-in-links.js";
+import {
+  linkMs,
+  lowerRole,
+  proofOf,
+  readSession,
+  SignInLinks,
+  sealSession,
+} from "../../src/http/console/session.js";
 
 const key = createSecretKey(randomBytes(32));
 const session = { token: "0".repeat(64), role: "answerer", expiresAt: 2_000 } as const;

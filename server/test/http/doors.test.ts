@@ -4,7 +4,7 @@ import { AmbitClient } from "@ambit/client";
 import { type Door, type DoorCall, definePlugin, ModelFailed, RequestInvalid } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { newToken } from "../../src/tenants/tenants.js";
+import { newToken } from "../../src/tenants/caller.js";
 import { type Script, saying } from "../support/scripted-agent.js";
 import { asking, bodyOf, hasRoom, recordsOf, serveScript } from "../support/server.js";
 

@@ -1,8 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { RecordWriter } from "../../src/http/response/record-writer.js";
-import { keepAlive } from "../../src/http/response/response-format.js";
+import { keepAlive, RecordWriter } from "../../src/http/response/records.js";
 
 /** A response whose reader takes everything at once, or nothing. */
 class Connection extends EventEmitter {

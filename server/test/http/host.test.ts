@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { newToken } from "../../src/tenants/tenants.js";
+import { newToken } from "../../src/tenants/caller.js";
 import { keepVerification, keptVerifications } from "../../src/verifications.js";
 import { version } from "../../src/version.js";
 import { saying } from "../support/scripted-agent.js";

@@ -1,11 +1,24 @@
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { UnreadTexts } from "../../src/http/response/unread.js";
+import { setCaller } from "../../src/tenants/caller.js";
 
 function openTexts(max: number) {
   const texts = new UnreadTexts(max);
   const ended: string[] = [];
-  const hold = (name: string, length: number, tenant?: string) =>
-    texts.hold(length, { tenant, giveUp: () => ended.push(name) });
+  const hold = (name: string, length: number, project?: string) => {
+    const response = new ServerResponse(new IncomingMessage(new Socket()));
+    response.destroy = () => {
+      ended.push(name);
+      return response;
+    };
+    const scope = { kind: "file", runKey: "run", path: name } as const;
+    const grant = { issuer: null, project, expiresAt: 0, scope };
+    if (project !== undefined) setCaller(response.req, { kind: "page", grant, issuer: { kind: "operator" } });
+    const held = texts.hold(length, response);
+    return () => held[Symbol.dispose]();
+  };
   return { hold, ended };
 }
 

@@ -1,8 +1,7 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, it } from "vitest";
-import { admitCaller } from "../../src/preview/admit.js";
-import { makeTicket } from "../../src/preview/ticket.js";
+import { admitCaller, makeTicket } from "../../src/preview/admit.js";
 
 const key = createSecretKey(randomBytes(32));
 const preview = {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { describe, expect, it } from "vitest";
-import { cookieName, headersInside, headersOutside } from "../../src/preview/headers.js";
-import { tokenHeadersOf } from "../../src/tenants/tenants.js";
+import { cookieName, headersInside, headersOutside } from "../../src/preview/forward.js";
+import { tokenHeadersOf } from "../../src/tenants/caller.js";
 
 const common = {
   port: 5_173,

@@ -1,6 +1,6 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { makeTicket, readTicket } from "../../src/preview/ticket.js";
+import { makeTicket, readTicket } from "../../src/preview/admit.js";
 
 const key = createSecretKey(randomBytes(32));
 const scope = { label: "a".repeat(32), port: 5_173 };

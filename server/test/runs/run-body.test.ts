@@ -1,6 +1,6 @@
 import { agenta } from "@ambit/compat-agenta";
 import { describe, expect, it } from "vitest";
-import { commandKey } from "../../src/http/runs/run-body.js";
+import { commandKey } from "../../src/http/runs/begin-run.js";
 
 describe("the key of a command", () => {
   const keyOf = (controlCommandId: unknown) =>

@@ -4,7 +4,7 @@ import prometheus from "@ambit/metrics-prometheus";
 import sqlite from "@ambit/store-sqlite";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
-import { newToken } from "../../src/tenants/tenants.js";
+import { newToken } from "../../src/tenants/caller.js";
 import { type Script, saying, scriptedAgent } from "../support/scripted-agent.js";
 import { asking, bodyOf, recordsOf, serveScript } from "../support/server.js";
 import { counting, databaseFile, serveStored } from "../support/stored-server.js";

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { routes } from "../../src/http/routes.js";
-import { pageNeeds, whyNotForPage } from "../../src/tenants/page-access.js";
-import { type PageRight, pageRights } from "../../src/tenants/page-grant.js";
+import { type PageRight, pageNeeds, pageRights, whyNotForPage } from "../../src/tenants/page-grant.js";
 
 const own: Readonly<Record<string, string>> = { sessionId: "s", runId: "r", path: "a.txt" };
 const ofSession = (...may: PageRight[]) => ({ scope: { kind: "session", sessionId: "s", may } }) as const;

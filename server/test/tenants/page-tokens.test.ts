@@ -7,8 +7,8 @@ import { join } from "node:path";
 import type { Turn } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { ConfigurationInput } from "../../src/configuration/schema.js";
-import { takeTokenOfUrl, tokenOfUrl } from "../../src/http/caller/url-token.js";
-import { newToken } from "../../src/tenants/tenants.js";
+import { takeTokenOfUrl, tokenOfUrl } from "../../src/http/caller/admit-caller.js";
+import { newToken } from "../../src/tenants/caller.js";
 import { type Script, saying, waiting } from "../support/scripted-agent.js";
 import { bodyOf, recordsOf, serveScript } from "../support/server.js";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { newToken } from "../../src/tenants/tenants.js";
+import { newToken } from "../../src/tenants/caller.js";
 import { saying } from "../support/scripted-agent.js";
 import { asking } from "../support/server.js";
 import { describePlaces } from "../support/stored-server.js";

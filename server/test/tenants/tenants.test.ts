@@ -2,7 +2,7 @@ import callback from "@ambit/executor-callback";
 import sqlite from "@ambit/store-sqlite";
 import { describe, expect, it } from "vitest";
 import type { ConfigurationInput } from "../../src/configuration/schema.js";
-import { newToken } from "../../src/tenants/tenants.js";
+import { newToken } from "../../src/tenants/caller.js";
 import { type Script, saying, scriptedAgent, waiting } from "../support/scripted-agent.js";
 import { asking, bodyOf, serveScript } from "../support/server.js";
 import { databaseFile } from "../support/stored-server.js";

@@ -3,7 +3,7 @@ import { createServer as createTcpServer } from "node:net";
 import { operatorPolicy } from "@ambit/egress";
 import { listening } from "@ambit/fakes/listening";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { post } from "../../src/webhooks/post.js";
+import { post } from "../../src/webhooks/webhooks.js";
 
 const closed = operatorPolicy({ privateHosts: "refuse", allowedRanges: [] });
 const open = operatorPolicy({ privateHosts: "allow", allowedRanges: [] });

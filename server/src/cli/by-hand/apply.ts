@@ -4,7 +4,7 @@ import { chmod, open, rename, rm } from "node:fs/promises";
 import { inFolder, type OpenFolder, openBeneath } from "@ambit/backend-kit/safe-fs";
 import type { OutputChange } from "@ambit/core/contract";
 import { codeOf } from "@ambit/core/plugin";
-import { openParent } from "./open-parent.js";
+import { openParent } from "./local-file.js";
 
 /** What stands at a path of the user's folder. */
 type Present =

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
-import { lstat, mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { lstat, readdir, readFile, realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { stateFolder } from "@ambit/core";
 import { type Message, messageSchema } from "@ambit/core/contract";
 import { codeOf } from "@ambit/core/plugin";
 import { z } from "zod";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
+import { replaceFile } from "../../replace-file.js";
 
 /** Characters of a conversation as JSON. Beyond, the oldest messages go. */
 const maxLength = 1_048_576;
@@ -51,10 +52,7 @@ export class Conversation {
       kept.splice(0, Math.max(1, kept.length >> 2));
       text = JSON.stringify({ messages: kept });
     }
-    const draft = `${this.file}.${process.pid}`;
-    await mkdir(dirname(this.file), { recursive: true, mode: 0o700 });
-    await writeFile(draft, text, { mode: 0o600 });
-    await rename(draft, this.file);
+    await replaceFile(this.file, text);
     await this.#forgetOldest();
   }
 

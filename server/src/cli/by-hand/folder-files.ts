@@ -7,7 +7,7 @@ import { codeOf } from "@ambit/core/plugin";
 import { isGitFolder } from "@ambit/workspace";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { readGit } from "./git.js";
-import { openParent } from "./open-parent.js";
+import { openParent } from "./local-file.js";
 
 /** Bytes of all files together: they are sent as one request. */
 const maxBytes = 256 * 1024 * 1024;

@@ -1,9 +1,26 @@
 import { constants } from "node:fs";
 import { lstat, open, readlink } from "node:fs/promises";
-import { inFolder, type OpenFolder } from "@ambit/backend-kit/safe-fs";
+import { inFolder, type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
 import { codeOf } from "@ambit/core/plugin";
 import type { LocalEntry } from "@ambit/workspace";
-import { openParent } from "./open-parent.js";
+
+/**
+ * Opens the folder of a path below the user's folder, without following a link on the way, and without changing the mode of one
+ * that can't be read.
+ * @throws Error with the code of what is in the way
+ */
+export async function openParent(folder: string, names: readonly string[]): Promise<OpenFolder> {
+  let opened = await openFolder(folder);
+  for (const name of names) {
+    const above = opened;
+    try {
+      opened = await openFolder(inFolder(above, name));
+    } finally {
+      await above.handle.close();
+    }
+  }
+  return opened;
+}
 
 /** A file or link below the user's folder, as it comes into a workspace. Undefined: it is gone, or something else. */
 export async function localEntry(folder: string, path: string): Promise<LocalEntry | undefined> {

@@ -7,7 +7,7 @@ import { pipeline } from "node:stream/promises";
 import type { OutputChange, OutputsReceipt } from "@ambit/core/contract";
 import { globsOf, type KeptOutputs } from "@ambit/workspace";
 import { printable, printableLine } from "../../logging/printable.js";
-import { colors } from "../display/colors.js";
+import { colors } from "../display/layout.js";
 import { exitCodes } from "../exit-codes.js";
 import { applyChange, type Conflict, conflictsIn } from "./apply.js";
 import { askLine, choose, type Reading, type Terminal } from "./ask/terminal.js";

@@ -1,10 +1,9 @@
 import type { Registry } from "@ambit/core";
-import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { agentsIn, versionText } from "../../host.js";
-import { openAmbit } from "../../open.js";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";
+import { openForCommand } from "../open-command.js";
 
 /** `ambit agents`: the loaded agents with their versions, and how to install those that are missing. */
 export async function agents(options: Overrides & { readonly json?: boolean }): Promise<number> {
@@ -68,6 +67,5 @@ export async function installAgent(name: string, options: Overrides): Promise<nu
 }
 
 async function loadedRegistry(options: Overrides): Promise<Registry> {
-  const environment = takeEnvironment(process.env);
-  return (await openAmbit({ environment, overrides: options, logLevel: "warn" })).registry;
+  return (await openForCommand(options, { keepsEvidence: false })).registry;
 }

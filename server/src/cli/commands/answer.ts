@@ -1,5 +1,5 @@
 import type { InteractionAnswer } from "@ambit/client";
-import { parseJson } from "../../parse-json.js";
+import { parseJson } from "../../results.js";
 import { exitCodes } from "../exit-codes.js";
 import { type ClientOptions, CommandRefused, connect } from "../server-client.js";
 import { theOneMeant } from "../typed-id.js";

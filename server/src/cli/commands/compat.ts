@@ -1,12 +1,11 @@
 import { stat } from "node:fs/promises";
 import { gapLine, isAmbitError, issueLine } from "@ambit/core";
 import type { Runner } from "@ambit/runner";
-import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
-import { openAmbit } from "../../open.js";
-import { MalformedJson, parseJson } from "../../parse-json.js";
-import { endsCommand, exitCodes } from "../exit-codes.js";
+import { MalformedJson, parseJson } from "../../results.js";
+import { exitCodes } from "../exit-codes.js";
+import { openForCommand } from "../open-command.js";
 import { readText } from "../read-request.js";
 
 /** Bytes of one file, and requests in all of them. */
@@ -31,14 +30,7 @@ export async function compatCheck(
   options: Overrides & { readonly json?: boolean },
 ): Promise<number> {
   const { json = false, ...overrides } = options;
-  const environment = takeEnvironment(process.env);
-  const { runner, registry, evidence } = await openAmbit({
-    environment,
-    overrides,
-    logLevel: "warn",
-    unhandled: endsCommand,
-    keepsEvidence: true,
-  });
+  const { runner, registry, evidence } = await openForCommand(overrides);
   if (registry.dialects.length === 0)
     throw new ConfigurationInvalid("plugins", [
       "hold no dialect of another runner to compare with: add @ambit/compat-agenta",

@@ -1,14 +1,12 @@
 import { type ProxyTrial, tryProxies } from "@ambit/egress/client";
-import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { gatesOf, parseRequire, rulesOf } from "../../gate.js";
 import { agentNotices, agentsIn, untestedOf } from "../../host.js";
-import { openAmbit } from "../../open.js";
 import { doctorReport, isLacking } from "../display/doctor-report.js";
 import { columnsOf } from "../display/layout.js";
 import { Progress } from "../display/progress.js";
-import { endsCommand, exitCodes } from "../exit-codes.js";
-import { probeAll } from "./probe-all.js";
+import { exitCodes } from "../exit-codes.js";
+import { openForCommand, probeAll } from "../open-command.js";
 
 export interface DoctorOptions extends Overrides {
   readonly json?: boolean;
@@ -24,18 +22,11 @@ export interface DoctorOptions extends Overrides {
  */
 export async function doctor(options: DoctorOptions): Promise<number> {
   const required = options.require === undefined ? undefined : parseRequire(options.require);
-  const environment = takeEnvironment(process.env);
   const progress = new Progress();
   progress.step("loading plugins");
   try {
     // What a probe reports is in the report.
-    const ambit = await openAmbit({
-      environment,
-      overrides: options,
-      logLevel: "error",
-      keepsEvidence: true,
-      unhandled: endsCommand,
-    });
+    const ambit = await openForCommand(options, { logLevel: "error" });
     const { registry, settings } = ambit;
     // What was found earlier isn't taken: whoever asks has changed something.
     registry.invalidateAll();

@@ -5,10 +5,10 @@ import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { openApi } from "../../http/listen.js";
-import { openAmbit } from "../../open.js";
-import { UserFolders } from "../by-hand/in-place/user-folders.js";
+import { UserFolders } from "../by-hand/in-place/in-place.js";
 import { keyVariables, modelConnectionFrom } from "../by-hand/model-connection.js";
-import { endsCommand, exitCodes } from "../exit-codes.js";
+import { exitCodes } from "../exit-codes.js";
+import { openForCommand } from "../open-command.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 
 /** `ambit door`: serves one client on standard input and output, until it leaves or a signal arrives. */
@@ -18,12 +18,8 @@ export async function door(name: string, words: readonly string[], overrides: Ov
   const environment = takeEnvironment(process.env);
   const folders = new UserFolders(`ambit ${name} …`);
   const signals = new EndingSignals();
-  const ambit = await openAmbit({
+  const ambit = await openForCommand(overrides, {
     environment,
-    overrides,
-    logLevel: "warn",
-    unhandled: endsCommand,
-    keepsEvidence: true,
     keepsNoFiles: true,
     workspaceFolderOf: (request) => folders.folderOf(request),
   });

@@ -1,15 +1,11 @@
 import { type FailedResult, gapLines, isAmbitError, issueLine, type PlanResponse } from "@ambit/core";
-import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
-import { failedResult, isServerFault } from "../../failed-result.js";
 import { printable } from "../../logging/printable.js";
-import { openAmbit } from "../../open.js";
-import { MalformedJson } from "../../parse-json.js";
-import { planResponse } from "../../plan-response.js";
-import { colors } from "../display/colors.js";
-import { columnsOf, marks, padded, widest, wrapped } from "../display/layout.js";
+import { failedResult, isServerFault, MalformedJson, planResponse } from "../../results.js";
+import { colors, columnsOf, marks, padded, widest, wrapped } from "../display/layout.js";
 import { Progress } from "../display/progress.js";
-import { endsCommand, exitCodeOf, exitCodes } from "../exit-codes.js";
+import { exitCodeOf, exitCodes } from "../exit-codes.js";
+import { openForCommand } from "../open-command.js";
 import { readRequest } from "../read-request.js";
 
 /** `ambit plan`: whether the request could run; with `--json` as `POST /plan` answers. */
@@ -18,14 +14,7 @@ export async function plan(
   { json = false, ...overrides }: Overrides & { readonly json?: boolean },
 ): Promise<number> {
   const progress = new Progress();
-  const environment = takeEnvironment(process.env);
-  const { runner, registry, evidence, log } = await openAmbit({
-    environment,
-    overrides,
-    logLevel: "warn",
-    keepsEvidence: true,
-    unhandled: endsCommand,
-  });
+  const { runner, registry, evidence, log } = await openForCommand(overrides);
   const print = (response: PlanResponse | FailedResult) => {
     progress.end();
     const text = json

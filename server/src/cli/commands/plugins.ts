@@ -1,11 +1,9 @@
-import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { configurationJsonSchema } from "../../configuration/schema.js";
-import { openAmbit } from "../../open.js";
 import { Progress } from "../display/progress.js";
 import { table } from "../display/table.js";
-import { endsCommand, exitCodes } from "../exit-codes.js";
-import { probeAll } from "./probe-all.js";
+import { exitCodes } from "../exit-codes.js";
+import { openForCommand, probeAll } from "../open-command.js";
 
 export interface PluginsOptions extends Overrides {
   readonly json?: boolean;
@@ -15,14 +13,7 @@ export interface PluginsOptions extends Overrides {
 
 /** `ambit plugins`: what is loaded, of every kind; with `--json` also the findings, and how each plugin is configured. */
 export async function plugins(options: PluginsOptions): Promise<number> {
-  const environment = takeEnvironment(process.env);
-  const ambit = await openAmbit({
-    environment,
-    overrides: options,
-    logLevel: "warn",
-    keepsEvidence: true,
-    unhandled: endsCommand,
-  });
+  const ambit = await openForCommand(options);
   const { registry } = ambit;
   const progress = new Progress();
   if (options.probe === true) await probeAll(ambit, progress).finally(() => progress.end());

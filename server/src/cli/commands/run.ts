@@ -2,16 +2,16 @@ import { type AgentEvent, isAmbitError, PluginLoadFailed, RunCancelled, type Run
 import { recordsIn } from "@ambit/durable";
 import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
-import { failedResult, isServerFault } from "../../failed-result.js";
-import { type Ambit, openAmbit } from "../../open.js";
-import { MalformedJson } from "../../parse-json.js";
+import type { Ambit } from "../../open.js";
 import { recordInMemory } from "../../recording.js";
+import { failedResult, isServerFault, MalformedJson } from "../../results.js";
 import { isAsked, Questions } from "../by-hand/ask/questions.js";
 import type { Terminal } from "../by-hand/ask/terminal.js";
 import { ByHand, type ByHandRunOptions, isByHand } from "../by-hand/by-hand.js";
 import { Progress } from "../display/progress.js";
 import { type PrinterOptions, printerFor, type RecordPrinter } from "../display/record-printer.js";
-import { endsCommand, exitCodeOf } from "../exit-codes.js";
+import { exitCodeOf } from "../exit-codes.js";
+import { openForCommand } from "../open-command.js";
 import { readRequest } from "../read-request.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 
@@ -43,13 +43,9 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
   try {
     const workspaceFolder = await byHand?.workspaceFolder();
     ambit = await interruption.before(
-      openAmbit({
+      openForCommand(options, {
         environment,
-        overrides: options,
         copied: options.folder,
-        logLevel: "warn",
-        unhandled: endsCommand,
-        keepsEvidence: true,
         keepsNoFiles: true,
         workspaceFolderOf: () => workspaceFolder,
         local: () => byHand?.local ?? [],

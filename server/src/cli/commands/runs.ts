@@ -1,6 +1,5 @@
 import type { AmbitClient, Schema } from "@ambit/client";
-import { age, duration } from "../display/duration.js";
-import { marks } from "../display/layout.js";
+import { age, duration, marks } from "../display/layout.js";
 import { shortId } from "../display/short-id.js";
 import { table } from "../display/table.js";
 import { exitCodes } from "../exit-codes.js";

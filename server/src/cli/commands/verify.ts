@@ -1,15 +1,14 @@
 import { type Capability, capabilities, isCapability, messageOf } from "@ambit/core";
 import type { VerifyReport } from "@ambit/testkit";
-import { takeEnvironment } from "../../configuration/environment.js";
 import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
-import { openAmbit } from "../../open.js";
 import { keepVerification } from "../../verifications.js";
 import { columnsOf } from "../display/layout.js";
 import { Progress } from "../display/progress.js";
 import { verifyReport } from "../display/verify-report.js";
-import { endsCommand, exitCodes } from "../exit-codes.js";
+import { exitCodes } from "../exit-codes.js";
 import { explain } from "../explain.js";
+import { openForCommand } from "../open-command.js";
 
 export interface VerifyOptions extends Overrides {
   /** A sandbox by name. Default: the first configured. */
@@ -36,13 +35,7 @@ export async function verify(options: VerifyOptions): Promise<number> {
 }
 
 async function attack(options: VerifyOptions, progress: Progress): Promise<number> {
-  const environment = takeEnvironment(process.env);
-  const ambit = await openAmbit({
-    environment,
-    overrides: options,
-    logLevel: "silent",
-    unhandled: endsCommand,
-  });
+  const ambit = await openForCommand(options, { logLevel: "silent", keepsEvidence: false });
   const wanted = capabilitiesOf(options.capability ?? []);
   const sandboxes = ambit.registry.knownCandidates().sandboxes.map(({ actor }) => actor);
   const backend = sandboxes.find(({ name }) => name === (options.sandbox ?? name));

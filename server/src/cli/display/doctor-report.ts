@@ -1,8 +1,7 @@
 import { type ActorDescription, type Capability, capabilities, type Finding } from "@ambit/core";
 import { type Gate, gateGaps, requireText } from "../../gate.js";
 import { printable } from "../../logging/printable.js";
-import { colors } from "./colors.js";
-import { marks, padded, widest, wrapped } from "./layout.js";
+import { colors, marks, padded, widest, wrapped } from "./layout.js";
 
 /** What `ambit doctor` found. */
 export interface Diagnosis {

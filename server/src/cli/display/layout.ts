@@ -1,5 +1,9 @@
+import picocolors from "picocolors";
 import stringWidth from "string-width";
 import wrapAnsi from "wrap-ansi";
+
+/** Colours only for a terminal: a file, a pipe or a build log gets none, even if the environment says CI. */
+export const colors = picocolors.createColors(picocolors.isColorSupported && process.stdout.isTTY === true);
 
 /** Columns below which a line isn't made narrower: a word or two must fit. */
 const narrowest = 20;
@@ -59,4 +63,23 @@ export function counted(count: number, noun: string): string {
 /** The columns of the widest text. Pure. */
 export function widest(texts: readonly string[]): number {
   return Math.max(0, ...texts.map((text) => stringWidth(text)));
+}
+
+const units = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+] as const;
+
+/** Milliseconds as a person says them: `0.42 s`, `12 s`, `3 min`, `5 h`, `2 d`. Pure. */
+export function duration(ms: number): string {
+  if (ms < 10_000) return `${(Math.max(ms, 0) / 1_000).toFixed(2)} s`;
+  const [unit, size] = units.find(([, one]) => ms >= one) ?? ["s", 1_000];
+  return `${Math.floor(ms / size)} ${unit}`;
+}
+
+/** How long ago it was: `now`, `12 s ago`, `3 min ago`. Pure. */
+export function age(ms: number): string {
+  return ms < 1_000 ? "now" : `${ms < 10_000 ? `${Math.floor(ms / 1_000)} s` : duration(ms)} ago`;
 }

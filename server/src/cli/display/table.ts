@@ -1,6 +1,5 @@
 import { printableLine } from "../../logging/printable.js";
-import { colors } from "./colors.js";
-import { columnsOf, cut, padded, widest } from "./layout.js";
+import { colors, columnsOf, cut, padded, widest } from "./layout.js";
 
 /** Columns that a cell keeps where the table is wider than the terminal. */
 const narrowest = 8;

@@ -2,15 +2,13 @@ import {
   type AgentEvent,
   type AgentEventOf,
   type FailedResult,
+  type FileChange,
   gapLine,
   issueLine,
   type RunResult,
 } from "@ambit/core";
 import { printable } from "../../logging/printable.js";
-import { changeLine } from "./change-line.js";
-import { colors } from "./colors.js";
-import { duration } from "./duration.js";
-import { columnsOf, counted, padded, wrapped } from "./layout.js";
+import { colors, columnsOf, counted, duration, padded, wrapped } from "./layout.js";
 import { receiptLines } from "./receipt-lines.js";
 import { shortId } from "./short-id.js";
 
@@ -253,4 +251,26 @@ function withoutName(output: unknown, name: string): unknown {
 function shortened(value: unknown): string {
   const text = (typeof value === "string" ? value : (JSON.stringify(value) ?? "")).trim();
   return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text;
+}
+
+/** A change of a file in one line: `notes.md +3 -1`. Pure. */
+export function changeLine({ path, oldText, newText, omitted }: FileChange): string {
+  if (omitted !== undefined) return `${path} (${omitted.toLocaleString("en")} characters)`;
+  const { added, removed } = lineChanges(linesOf(oldText ?? ""), linesOf(newText ?? ""));
+  return `${path} ${oldText === undefined ? "new " : ""}+${added} -${removed}`;
+}
+
+/** Without the equal lines at the beginning and the end: exact for one edit, an upper bound for several. */
+function lineChanges(before: readonly string[], after: readonly string[]) {
+  const shared = Math.min(before.length, after.length);
+  let first = 0;
+  while (first < shared && before[first] === after[first]) first += 1;
+  let last = 0;
+  while (last < shared - first && before.at(-1 - last) === after.at(-1 - last)) last += 1;
+  return { added: after.length - first - last, removed: before.length - first - last };
+}
+
+function linesOf(text: string): readonly string[] {
+  if (text === "") return [];
+  return (text.endsWith("\n") ? text.slice(0, -1) : text).split("\n");
 }

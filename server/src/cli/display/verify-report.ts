@@ -1,8 +1,7 @@
 import type { AttackRow, CapabilityReport, Verdict, VerifyReport } from "@ambit/testkit";
 import { printableLine } from "../../logging/printable.js";
-import { colors } from "./colors.js";
 import type { ReportOptions } from "./doctor-report.js";
-import { counted, cut, marks, padded, widest, wrapped } from "./layout.js";
+import { colors, counted, cut, marks, padded, widest, wrapped } from "./layout.js";
 
 /** Why a verdict on an attack shows nothing, though nothing is wrong. */
 const meanings: Partial<Record<Verdict, string>> = {

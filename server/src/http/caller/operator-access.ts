@@ -1,7 +1,9 @@
+import { createHash } from "node:crypto";
 import { tokenFix } from "../../configuration/environment.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { newLocalToken } from "../../local-token.js";
 import type { Ambit } from "../../open.js";
+import type { Principal } from "../../tenants/caller.js";
 import { isLoopback } from "./loopback.js";
 
 /** Who is the operator. */
@@ -39,4 +41,25 @@ export function operatorAccess({ settings, tenants }: Pick<Ambit, "settings" | "
   if (loopback) return { kind: "local", token: newLocalToken() };
   const fix = "set AMBIT_TOKEN to a long random value, or listen on 127.0.0.1";
   throw new ConfigurationInvalid("server.host", [`${reached}, and no token guards it: ${fix}`]);
+}
+
+/**
+ * Names the token whose owner makes a page's token: with it, its pages lose their access too. Null for an operator without a
+ * configured token. Undefined: there is no operator.
+ */
+export function issuerOf(operator: OperatorAccess): string | null | undefined {
+  switch (operator.kind) {
+    case "token":
+      return `sha256:${createHash("sha256").update(operator.token).digest("hex")}`;
+    case "local":
+    case "everyone":
+      return null;
+    case "tenants":
+      return undefined;
+  }
+}
+
+/** Names the token of the one whose rules hold for a request. */
+export function issuerIn(principal: Principal, operator: OperatorAccess): string | null {
+  return principal.kind === "tenant" ? principal.tenant.token : (issuerOf(operator) ?? null);
 }

@@ -3,25 +3,25 @@ import type { IncomingMessage } from "node:http";
 import { RequestInvalid, Unauthorized } from "@ambit/core";
 import { validBody } from "@ambit/core/plugin";
 import { z } from "zod";
-import { callerOf, setCaller, setPerson } from "../../tenants/caller.js";
-import { presentsToken, type Tenants } from "../../tenants/tenants.js";
+import { callerOf, presentsToken, setCaller, setPerson, type Tenants } from "../../tenants/caller.js";
 import type { Bodies } from "../body.js";
 import type { OperatorAccess } from "../caller/operator-access.js";
-import { json } from "../response/json-response.js";
 import { HttpRefusal } from "../response/refusal.js";
+import { json } from "../response/send.js";
 import { ConsolePage } from "./page.js";
 import {
   type ConsoleSession,
   isSame,
+  linkMs,
   lowerRole,
   mayCall,
   proofOf,
   type Role,
   readSession,
   roleSchema,
+  SignInLinks,
   sealSession,
 } from "./session.js";
-import { linkMs, SignInLinks } from "./sign-in-links.js";
 
 /** Milliseconds of a session. */
 const sessionMs = 12 * 60 * 60_000;

@@ -10,18 +10,14 @@ import {
   PluginBrokeContract,
 } from "@ambit/core";
 import { apiRefusalSchema, type Door } from "@ambit/core/plugin";
-import { MalformedJson } from "../../parse-json.js";
-import { callerIdOf, callerOf } from "../../tenants/caller.js";
-import { tokenHeadersOf } from "../../tenants/tenants.js";
-import { tokenOfUrl, urlTokenHeaders } from "../caller/url-token.js";
-import type { HttpRoute } from "../http-route.js";
-import { json } from "../response/json-response.js";
-import { leftSignal } from "../response/left-signal.js";
-import { RecordWriter } from "../response/record-writer.js";
+import { MalformedJson } from "../../results.js";
+import { callerIdOf, callerOf, tokenHeadersOf } from "../../tenants/caller.js";
+import { tokenOfUrl, urlTokenHeaders } from "../caller/admit-caller.js";
+import { endsWithHeaders, RecordWriter } from "../response/records.js";
 import { HttpRefusal } from "../response/refusal.js";
-import { endsWithHeaders } from "../response/send.js";
+import { json, leftSignal } from "../response/send.js";
 import { failed } from "../route/responses.js";
-import { streaming } from "../route/route.js";
+import { type HttpRoute, streaming } from "../route/route.js";
 import type { Exchange } from "../server-context.js";
 
 /** The routes of the loaded doors. */

@@ -5,9 +5,15 @@
 import { createServer, type Socket } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 import { whyNotLocal } from "../caller/loopback.js";
-import { healthAnswer, readyAnswer, type ServerState } from "./answers.js";
-import type { HealthThreadReport, HealthThreadSettings } from "./messages.js";
-import { type ProbeRequest, probeResponse, readProbeRequest } from "./probe-request.js";
+import {
+  healthAnswer,
+  type ProbeRequest,
+  probeResponse,
+  readProbeRequest,
+  readyAnswer,
+  type ServerState,
+} from "./answers.js";
+import type { HealthThreadReport, HealthThreadSettings } from "./health.js";
 
 /**
  * Connections that wait to be accepted. A flood of them fills the queue, whatever its length: with this one, a probe waits 25 ms, or

@@ -3,10 +3,10 @@ import type { JsonObject } from "@ambit/core/contract";
 import { validBody } from "@ambit/core/plugin";
 import type { AdmittedRun } from "@ambit/runner";
 import { callerOf, type Principal, principalOf } from "../../tenants/caller.js";
-import { callerOptions } from "../caller/caller-options.js";
-import { issuerIn } from "../caller/issuer.js";
-import type { HttpRoute } from "../http-route.js";
-import { json } from "../response/json-response.js";
+import { callerOptions } from "../caller/admit-caller.js";
+import { issuerIn } from "../caller/operator-access.js";
+import { json } from "../response/send.js";
+import type { HttpRoute } from "../route/route.js";
 import { type TokenResponse, tokenRequestSchema } from "../route-schemas.js";
 
 /** The message with which the template of a page's runs is planned: its user has said nothing yet. */

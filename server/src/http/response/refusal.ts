@@ -1,8 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { AtCapacity, type FailedResult, type Failure, isAmbitError } from "@ambit/core";
-import { failedBy, failedResult, invalid, isServerFault } from "../../failed-result.js";
-import { MalformedJson } from "../../parse-json.js";
-import { encodeRecord, mediaTypes, type ResponseFormat } from "./response-format.js";
+import { failedBy, failedResult, invalid, isServerFault, MalformedJson } from "../../results.js";
+import { mediaTypes, onlyRecord, type ResponseFormat } from "./records.js";
 import { send } from "./send.js";
 
 /** A refusal of HTTP itself, for which the catalogue of errors has no class. */
@@ -61,7 +60,7 @@ export function sendRefusal(outgoing: ServerResponse, form: ResponseFormat, refu
     send(outgoing, status, mediaTypes.json, JSON.stringify(body), headers);
     return;
   }
-  const record = encodeRecord(form, { kind: "result", result: body }, 1);
+  const record = onlyRecord(form, body);
   send(outgoing, connectionStatuses.has(status) ? status : 200, mediaTypes[form], record, headers);
 }
 

@@ -1,13 +1,16 @@
 import type { ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { RecordWriter } from "./record-writer.js";
+import type { Log } from "@ambit/core";
+import { endsWithHeaders, RecordWriter } from "./records.js";
 
 /** Characters of a larger body that are handed to the connection at a time. */
 const partLength = 131_072;
 const jsonHeaders = { "content-type": "application/json", "cache-control": "no-store" };
 
 /** Every 429 and 503 says when to try again: after a second, unless its cause knows better. */
-export function retryAfter(status: number): Readonly<Record<string, string>> {
+function retryAfter(status: number): Readonly<Record<string, string>> {
   return status === 429 || status === 503 ? { "retry-after": "1" } : {};
 }
 
@@ -28,13 +31,6 @@ export function send(
     "cache-control": "no-store",
   });
   response.end(text);
-}
-
-/** Ends the response to a `HEAD` request, once it has its headers: what would follow isn't even read. */
-export function endsWithHeaders(response: ServerResponse): boolean {
-  if (response.req.method !== "HEAD") return false;
-  response.end();
-  return true;
 }
 
 /**
@@ -90,4 +86,68 @@ function* listPieces(list: readonly unknown[]): Generator<string, void, undefine
     separator = ",";
   }
   yield separator === "[" ? "[]" : "]";
+}
+
+/** A response with JSON, for a route to return. Never cached: what a caller sees depends on its token. */
+export function json(
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: {
+      ...retryAfter(status),
+      ...headers,
+      "content-type": "application/json",
+      "cache-control": "no-store",
+    },
+  });
+}
+
+/** A browser must neither show nor guess what a run's agent wrote. */
+const untrusted = {
+  "cache-control": "no-store",
+  "content-disposition": "attachment",
+  "content-security-policy": "sandbox",
+  "x-content-type-options": "nosniff",
+};
+
+/** What an agent wrote, as fast as its reader takes it. */
+export async function sendUntrusted(
+  { outgoing }: { readonly outgoing: ServerResponse },
+  content: AsyncIterable<Uint8Array>,
+  headers: Readonly<Record<string, string | number>>,
+  log: Log,
+): Promise<void> {
+  if (outgoing.destroyed) return;
+  outgoing.writeHead(200, { ...untrusted, ...headers });
+  if (endsWithHeaders(outgoing)) return;
+  try {
+    await pipeline(Readable.from(content), outgoing);
+  } catch (error) {
+    // The connection has ended, which is all that a reader can learn after the header.
+    log.debug({ error }, "files were not sent to their end");
+  }
+}
+
+/** Aborts when the caller's connection has closed, or has waited for the store for so many milliseconds. */
+export function answerSignal(response: ServerResponse, timeoutMs: number): AbortSignal {
+  return AbortSignal.any([leftSignal(response), AbortSignal.timeout(timeoutMs)]);
+}
+
+/** Aborts when the caller's connection has closed before it got the whole response. */
+export function leftSignal(response: ServerResponse): AbortSignal {
+  const left = new AbortController();
+  onceLeft(response, () => left.abort());
+  return left.signal;
+}
+
+/** Calls back when the caller's connection has closed before it got the whole response. */
+export function onceLeft(response: ServerResponse, act: () => void): void {
+  const leave = () => {
+    if (!response.writableFinished) act();
+  };
+  if (response.destroyed) leave();
+  else response.once("close", leave);
 }

@@ -6,20 +6,11 @@ const maxUnread = 64 * 1024 * 1024;
 /** Texts up to this length don't count: a reader's page of a log. */
 const pageLength = 131_072;
 
-export interface Reader {
-  /** By its share of memory. Undefined for the operator. */
-  readonly tenant: string | undefined;
-  /** Ends the reader's connection. */
-  giveUp(): void;
-}
-
-/** Who reads this response. */
-export function readerOf(response: ServerResponse): Reader {
-  return { tenant: shareOf(callerOf(response.req)), giveUp: () => response.destroy() };
-}
-
-interface Held extends Reader {
+interface HeldText {
   readonly length: number;
+  /** Whose share of memory it takes. Undefined: the operator's. */
+  readonly tenant: string | undefined;
+  readonly response: ServerResponse;
 }
 
 /**
@@ -29,49 +20,36 @@ interface Held extends Reader {
  */
 export class UnreadTexts {
   /** In the order of their start. */
-  readonly #held = new Set<Held>();
-  readonly #lengths = new Map<string | undefined, number>();
-  #length = 0;
+  readonly #held = new Set<HeldText>();
 
   constructor(readonly max = maxUnread) {}
 
-  /** @returns what is called when the text was read, or its reader has left. */
-  hold(length: number, { tenant, giveUp }: Reader): () => void {
-    if (length <= pageLength) return () => {};
-    const held: Held = { length, tenant, giveUp };
+  /** Counts a text until it is disposed of, because its reader has it or has left. The response of a displaced text is destroyed. */
+  hold(length: number, response: ServerResponse): Disposable {
+    if (length <= pageLength) return { [Symbol.dispose]: () => undefined };
+    const held: HeldText = { length, response, tenant: shareOf(callerOf(response.req)) };
     this.#held.add(held);
-    this.#count(tenant, length);
-    while (this.#length > this.max) {
-      const displaced = this.#oldestOfLargest(held);
-      if (displaced === undefined) break;
-      this.#release(displaced);
-      displaced.giveUp();
+    for (let text = this.#displacedBy(held); text !== undefined; text = this.#displacedBy(held)) {
+      this.#held.delete(text);
+      text.response.destroy();
     }
-    return () => this.#release(held);
+    return { [Symbol.dispose]: () => void this.#held.delete(held) };
   }
 
-  /** Of the tenants that hold another text than the new one. Undefined if none does. */
-  #oldestOfLargest(added: Held): Held | undefined {
-    let found: Held | undefined;
-    for (const held of this.#held) {
-      if (held === added) continue;
-      if (found === undefined || this.#lengthOf(held) > this.#lengthOf(found)) found = held;
+  /** Each of them is longer than a page, so that there are few. */
+  #displacedBy(added: HeldText): HeldText | undefined {
+    const lengths = new Map<string | undefined, number>();
+    let total = 0;
+    for (const { tenant, length } of this.#held) {
+      lengths.set(tenant, (lengths.get(tenant) ?? 0) + length);
+      total += length;
     }
-    return found;
-  }
-
-  #lengthOf({ tenant }: Held): number {
-    return this.#lengths.get(tenant) ?? 0;
-  }
-
-  #count(tenant: string | undefined, by: number): void {
-    this.#length += by;
-    const length = (this.#lengths.get(tenant) ?? 0) + by;
-    if (length === 0) this.#lengths.delete(tenant);
-    else this.#lengths.set(tenant, length);
-  }
-
-  #release(held: Held): void {
-    if (this.#held.delete(held)) this.#count(held.tenant, -held.length);
+    if (total <= this.max) return undefined;
+    const lengthOf = ({ tenant }: HeldText) => lengths.get(tenant) ?? 0;
+    const others = [...this.#held].filter((held) => held !== added);
+    return others.reduce<HeldText | undefined>(
+      (largest, held) => (largest !== undefined && lengthOf(largest) >= lengthOf(held) ? largest : held),
+      undefined,
+    );
   }
 }

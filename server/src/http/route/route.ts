@@ -1,5 +1,7 @@
 import type { JsonObject } from "@ambit/core/contract";
-import { type Query, type QueryParameter, runIdJson } from "./query.js";
+import type { TurnCancellation } from "../cancel-turn.js";
+import type { Exchange, ServedRuns, ServerContext } from "../server-context.js";
+import type { Query, QueryParameter } from "./query.js";
 
 /** What routes are about, in the order of the OpenAPI document. A door's routes have its name. */
 export const tags = {
@@ -27,13 +29,25 @@ export interface OpenApiOperation {
   readonly responses: JsonObject;
 }
 
+/** What routes share. */
+export interface RouteContext extends ServerContext {
+  readonly cancellation: TurnCancellation;
+  /** The OpenAPI document as JSON, made once: it needs no token, and making it takes 20 ms. */
+  documentText(): string;
+}
+
 /** One request to a route. */
-export interface RouteCall<Context, Exchange> {
-  readonly context: Context;
+export interface RouteCall {
+  readonly context: RouteContext;
   readonly exchange: Exchange;
   readonly query: Query;
   /** A parameter of the path. */
   path(name: string): string;
+}
+
+/** A request to a route of recorded runs. */
+export interface StoredRoute extends RouteCall {
+  readonly server: ServedRuns;
 }
 
 /** What a route answers. Undefined: it has answered on the exchange itself. */
@@ -48,7 +62,7 @@ export function streaming<Call>(handle: (call: Call) => Promise<void>): (call: C
 }
 
 /** A route, once: the handler, the query and the OpenAPI document are made of this. */
-export interface Route<Context, Exchange> {
+export interface HttpRoute {
   readonly method: "GET" | "POST" | "DELETE";
   /** As in the document: `/runs/{runId}`. A parameter `{path*}` takes all that follows, with its slashes. */
   readonly path: string;
@@ -59,7 +73,11 @@ export interface Route<Context, Exchange> {
   /** Whether a parameter that isn't one of these is refused. Default false. */
   readonly refusesOthers?: boolean;
   readonly operation: OpenApiOperation;
-  handle(call: RouteCall<Context, Exchange>): RouteAnswer | Promise<RouteAnswer>;
+  /** Of a route that begins runs: its default format. */
+  readonly beginsRuns?: "json" | "ndjson";
+  /** Whether a door answers it, which does nothing but call other routes as its caller. Default false. */
+  readonly isDoor?: boolean;
+  handle(call: RouteCall): RouteAnswer | Promise<RouteAnswer>;
 }
 
 /** The path as the router knows it: `/runs/:runId`. */
@@ -68,59 +86,3 @@ export function routerPath({ path }: { readonly path: string }): string {
     rest === "" ? `:${name}` : `:${name}{.+}`,
   );
 }
-
-/** The path as the document has it, which knows no parameter with slashes. */
-export function documentPath({ path }: { readonly path: string }): string {
-  return path.replaceAll("*}", "}");
-}
-
-/** The route's operation in the document. Pure. */
-export function operationOf({
-  path,
-  token,
-  query = [],
-  operation,
-}: Pick<Route<unknown, unknown>, "path" | "token" | "query" | "operation">): JsonObject {
-  const {
-    operationId,
-    tag,
-    summary,
-    description,
-    parameters: headers = [],
-    requestBody,
-    responses,
-  } = operation;
-  const parameters = [
-    ...[...path.matchAll(/\{(\w+)\*?\}/g)].map(([, name = ""]) => inPath(name)),
-    ...query.map(({ name, description: said, schema }) => ({
-      name,
-      in: "query",
-      description: said,
-      schema,
-    })),
-    ...headers,
-  ];
-  return {
-    operationId,
-    tags: [typeof tag === "string" ? tag : tag.door],
-    summary,
-    description,
-    ...(token === "none" ? { security: [] } : {}),
-    ...(parameters.length === 0 ? {} : { parameters }),
-    ...(requestBody === undefined ? {} : { requestBody }),
-    responses,
-  };
-}
-
-/** What a parameter of a path may be. Others are any text. */
-const pathSchemas: Readonly<Record<string, JsonObject>> = {
-  runId: runIdJson,
-  sessionId: { type: "string", minLength: 1, maxLength: 256 },
-};
-
-const inPath = (name: string) => ({
-  name,
-  in: "path",
-  required: true,
-  schema: pathSchemas[name] ?? { type: "string", minLength: 1 },
-});

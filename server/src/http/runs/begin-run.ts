@@ -1,50 +1,107 @@
+import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import {
   AtCapacity,
+  CommandExecuted,
   IdempotencyKeyReused,
   idOfRun,
   isAmbitError,
+  isJsonObject,
   limits,
   NotFound,
   onDisconnectOf,
+  projectOf,
   RequestInvalid,
   RunCancelled,
+  runIdSchema,
   runKey,
   SessionElsewhere,
   StoreFailed,
 } from "@ambit/core";
-import { projectOf, waitsForSession } from "@ambit/core/contract";
-import { unlessAborted } from "@ambit/core/plugin";
+import { waitsForSession } from "@ambit/core/contract";
+import { type Dialect, unlessAborted } from "@ambit/core/plugin";
 import type { AcceptedResponse, Recorder } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
-import type { Run } from "@ambit/runner";
+import { commandIn, type Run } from "@ambit/runner";
+import { failedBy } from "../../results.js";
 import { callerOf, type Principal, principalOf, tenantOf } from "../../tenants/caller.js";
-import { callerOptions, callersTrace } from "../caller/caller-options.js";
+import { callerOptions, callersTrace } from "../caller/admit-caller.js";
 import { requireOpenQuestions, runOfPage } from "../pages/run-of-page.js";
-import { json } from "../response/json-response.js";
-import { answerSignal, leftSignal } from "../response/left-signal.js";
-import type { ResponseFormat } from "../response/response-format.js";
-import { sendLargeJson } from "../response/send.js";
-import { readerOf } from "../response/unread.js";
+import {
+  keepAlive,
+  mediaTypes,
+  onlyRecord,
+  RecordWriter,
+  type ResponseFormat,
+  responseFormat,
+  sendRecords,
+} from "../response/records.js";
+import { answerSignal, json, leftSignal, onceLeft, sendLargeJson } from "../response/send.js";
 import type { RouteAnswer } from "../route/route.js";
 import type { Exchange, ServedRuns, ServerContext } from "../server-context.js";
 import { type EndOfRequest, nextStep, type RequestFacts } from "./beginnings.js";
-import { asksToDetach, commandKey, idempotencyKey, prefersAsync } from "./run-body.js";
 import type { QueuedRun } from "./run-queue.js";
-import { sendRecords } from "./send-records.js";
 import { sendStoredResult } from "./stored-response.js";
 
-/** A request for a run, as it was read. */
-interface RunAttempt {
+/** The run's id from a header. @throws RequestInvalid */
+function idempotencyKey({ headers }: IncomingMessage): string | undefined {
+  const key = headers["idempotency-key"];
+  if (key === undefined) return undefined;
+  const parsed = runIdSchema.safeParse(key);
+  if (parsed.success) return parsed.data;
+  const messages = parsed.error.issues.map(({ message }) => ({ path: "Idempotency-Key", message }));
+  throw new RequestInvalid(messages);
+}
+
+/**
+ * The id of the run for a request's command, the same for every replica: a stored run of it is found again. Undefined where
+ * the request has no command, or names its run.
+ */
+export function commandKey(
+  body: unknown,
+  caller: Principal,
+  dialects: readonly Dialect[],
+): string | undefined {
+  if (!isJsonObject(body) || (body.runId ?? body.run_id) != null) return undefined;
+  const command = commandIn(dialects, body);
+  if (command === undefined) return undefined;
+  const projectId = body.projectId ?? body.project_id;
+  const runContext = body.runContext ?? body.run_context;
+  const project =
+    caller.kind === "tenant"
+      ? caller.tenant.project
+      : projectOf({
+          ...(typeof projectId === "string" ? { projectId } : {}),
+          ...(isJsonObject(runContext) ? { runContext } : {}),
+        });
+  const digest = createHash("sha256").update(JSON.stringify([project ?? null, command.id]));
+  return `command:${digest.digest("hex")}`;
+}
+
+/** Whether the caller only wants the run's address (RFC 7240). */
+function prefersAsync({ headers }: IncomingMessage): boolean {
+  const preferences = [headers.prefer ?? []].flat().flatMap((header) => header.split(/[,;]/));
+  return preferences.some((preference) => preference.trim().toLowerCase() === "respond-async");
+}
+
+function asksToDetach(body: unknown): boolean {
+  return isJsonObject(body) && body.detach === true;
+}
+
+/** A caller of `POST /run` or `/stream`. */
+interface RunCall {
   readonly context: ServerContext;
   readonly server: ServedRuns;
-  readonly incoming: IncomingMessage;
+  readonly exchange: Exchange;
+  readonly form: ResponseFormat;
+}
+
+/** A request for a run, as it was read. */
+interface RunAttempt extends RunCall {
   /** Whose rules and quotas hold. */
   readonly caller: Principal;
   readonly body: unknown;
   readonly isDetached: boolean;
-  /** Whether the result includes the run's events. */
-  readonly keepsEvents: boolean;
   /** By which the caller names the run: an idempotency key or a command. */
   readonly id: string | undefined;
   /** The same among the runs of all callers. */
@@ -62,6 +119,7 @@ interface StartedRun {
 }
 
 type Facts = RequestFacts<StoredRun, StartedRun, QueuedRun>;
+type End = EndOfRequest<StoredRun, StartedRun, QueuedRun>;
 
 /**
  * Begins a run for the caller of `POST /run` or `/stream`, or queues it. The caller then reads its log like any other reader.
@@ -69,37 +127,27 @@ type Facts = RequestFacts<StoredRun, StartedRun, QueuedRun>;
  * @throws AtCapacity, HttpRefusal, RequestInvalid, BoundaryRefused, IdempotencyKeyReused, SessionElsewhere,
  * StoreFailed before anything was sent.
  */
-export async function beginRun(
+export async function handleRun(
   context: ServerContext,
-  server: ServedRuns,
   exchange: Exchange,
-  form: ResponseFormat,
+  byDefault: ResponseFormat,
 ): Promise<RouteAnswer> {
-  const attempt = await readAttempt(context, server, exchange, form);
-  const { isDetached } = attempt;
-  const end = await server.beginnings.inTurn(attempt.key, () => findOrBegin(attempt));
-  switch (end.step) {
-    case "respond_existing":
-      return respondExisting(context, server, exchange, isDetached ? "detached" : form, end.run);
-    case "accept_queued":
-      return accepted(end.run.runId, "queued");
-    case "follow_queued":
-      return followQueued(context, server, exchange, form, end.run);
-    case "begin":
-      logBeginAndEnd(end.run);
-      if (isDetached) return accepted(end.run.run.id, "running");
-      await sendRun(context, server, exchange, form, end.run);
-      return undefined;
+  const server = await context.served();
+  const form = responseFormat(exchange.incoming.headers.accept, byDefault);
+  const call: RunCall = { context, server, exchange, form };
+  try {
+    const attempt = await readAttempt(call);
+    return await respond(attempt, await server.beginnings.inTurn(attempt.key, () => findOrBegin(attempt)));
+  } catch (error) {
+    if (!(error instanceof CommandExecuted)) throw error;
+    await sendCommand(error, call);
+    return undefined;
   }
 }
 
-async function readAttempt(
-  context: ServerContext,
-  server: ServedRuns,
-  { incoming, outgoing }: Exchange,
-  form: ResponseFormat,
-): Promise<RunAttempt> {
-  const { runner, bodies } = context;
+async function readAttempt(call: RunCall): Promise<RunAttempt> {
+  const { context, server, exchange } = call;
+  const { incoming, outgoing } = exchange;
   const isAsync = prefersAsync(incoming);
   const sender = callerOf(incoming);
   const caller = principalOf(sender);
@@ -109,13 +157,13 @@ async function readAttempt(
   // A slow body doesn't occupy a slot, but no body is read if there is no free slot, unless its run exists already: then that
   // run may have taken the last one.
   const refusal = isAsync ? undefined : refusalOfSlot(context);
-  const isBegunAlready = async () => named !== undefined && isBegun(context, server, keyOf(named), signal);
+  const isBegunAlready = async () => named !== undefined && isBegun(call, keyOf(named), signal);
   if (refusal !== undefined && !(await isBegunAlready())) throw refusal;
-  const received = await bodies.json(incoming, limits.bodyBytes);
+  const received = await context.bodies.json(incoming, limits.bodyBytes);
   const ofPage = sender.kind === "page" ? runOfPage(sender.grant, received) : undefined;
   const body = ofPage === undefined ? received : ofPage.body;
   const isDetached = isAsync || asksToDetach(body);
-  const command = commandKey(body, caller, runner.registry.dialects);
+  const command = commandKey(body, caller, context.runner.registry.dialects);
   const id = named ?? command;
   // A command may be sent again with other facts around it.
   const repeated = id === command ? command : body;
@@ -123,28 +171,14 @@ async function readAttempt(
   const key = id === undefined ? undefined : keyOf(id);
   if (sender.kind === "page" && ofPage !== undefined && ofPage.answers.length > 0) {
     // Sent again, a request finds its run, which has used its answers.
-    const isRepeated = key !== undefined && (await isBegun(context, server, key, signal));
+    const isRepeated = key !== undefined && (await isBegun(call, key, signal));
     if (!isRepeated) await requireOpenQuestions(server.runs.store, sender.grant, ofPage.answers);
   }
-  const keepsEvents = form === "json" && !isDetached;
-  return {
-    context,
-    server,
-    incoming,
-    caller,
-    body,
-    isDetached,
-    keepsEvents,
-    id,
-    key,
-    repeated,
-    digest,
-    signal,
-  };
+  return { ...call, caller, body, isDetached, id, key, repeated, digest, signal };
 }
 
 /** Does what `nextStep` says of the facts so far, and learns more of them by it, until the request has its run. */
-async function findOrBegin(attempt: RunAttempt): Promise<EndOfRequest<StoredRun, StartedRun, QueuedRun>> {
+async function findOrBegin(attempt: RunAttempt): Promise<End> {
   const { context, server, caller, id } = attempt;
   const { quotas } = server;
   let facts: Facts = { isDetached: attempt.isDetached, isNamed: id !== undefined };
@@ -201,8 +235,9 @@ async function existingRun(
 
 /** Takes a slot, plans, and creates the run. @throws AtCapacity, RequestInvalid, BoundaryRefused, StoreFailed */
 async function start(attempt: RunAttempt): Promise<Pick<Facts, "attempt" | "existing">> {
-  const { context, incoming, body, id, keepsEvents } = attempt;
-  const options = { keepsEvents, ...callerOptions(incoming), runId: id };
+  const { context, exchange, body, id, form, isDetached } = attempt;
+  const keepsEvents = form === "json" && !isDetached;
+  const options = { keepsEvents, ...callerOptions(exchange.incoming), runId: id };
   const run = await context.runner.reserve().admit(body, options);
   const created = waitsForSession(run.request)
     ? await createUnlessBusy(attempt, run)
@@ -237,16 +272,15 @@ async function createUnlessBusy(attempt: RunAttempt, run: Run) {
 
 /** Leaves the request for a free slot of any replica, or for its session. @throws AtCapacity, RequestInvalid, BoundaryRefused, StoreFailed */
 async function queue(attempt: RunAttempt): Promise<Pick<Facts, "attempt" | "existing">> {
-  const { server, incoming, body, id, digest, caller } = attempt;
-  const queued = await server.queue.add({ body, trace: callersTrace(incoming) }, id, digest, caller);
+  const { server, exchange, body, id, digest, caller } = attempt;
+  const queued = await server.queue.add({ body, trace: callersTrace(exchange.incoming) }, id, digest, caller);
   if ("existing" in queued) return { existing: await existingRun(queued.existing, attempt) };
   return { attempt: { outcome: "queued", run: queued.run } };
 }
 
 /** Whether an earlier request with this key has its run, or is about to. */
 async function isBegun(
-  { runner }: ServerContext,
-  { runs, beginnings }: ServedRuns,
+  { context: { runner }, server: { runs, beginnings } }: RunCall,
   key: string,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -306,96 +340,99 @@ function accepted(runId: string, state: AcceptedResponse["state"]): Response {
   });
 }
 
+async function respond(attempt: RunAttempt, end: End): Promise<RouteAnswer> {
+  const { context, server, exchange, isDetached } = attempt;
+  switch (end.step) {
+    case "respond_existing":
+      if (isDetached) return accepted(idOfRun(end.run.id), end.run.state);
+      return followRun(attempt, end.run);
+    case "accept_queued":
+      return accepted(end.run.runId, "queued");
+    case "follow_queued": {
+      const { id, runId, onDisconnect } = end.run;
+      onceLeft(exchange.outgoing, () => {
+        if (onDisconnect === "continue") return;
+        server.runs.cancel(id).catch((error: unknown) => {
+          if (!(error instanceof NotFound))
+            context.log.warn({ runId, error }, "a run whose caller left could not be cancelled");
+        });
+      });
+      return followRun(attempt, end.run);
+    }
+    case "begin":
+      logBeginAndEnd(end.run);
+      if (isDetached) return accepted(end.run.run.id, "running");
+      await sendRun(attempt, end.run);
+      return undefined;
+  }
+}
+
 /** Responds to the caller that began the run, and may disconnect. */
-async function sendRun(
-  context: ServerContext,
-  { runs }: ServedRuns,
-  { outgoing }: Exchange,
-  form: ResponseFormat,
-  { run, recorder }: StartedRun,
-): Promise<void> {
-  const { runner, unread } = context;
-  const disconnected = new AbortController();
-  const leave = () => {
-    if (outgoing.writableFinished) return;
-    disconnected.abort();
+async function sendRun(attempt: RunAttempt, { run, recorder }: StartedRun): Promise<void> {
+  const { context, exchange, form } = attempt;
+  const { outgoing } = exchange;
+  const left = leftSignal(outgoing);
+  onceLeft(outgoing, () => {
     const onDisconnect = onDisconnectOf(run.request);
     run.log.info({ onDisconnect }, "the caller left");
     if (onDisconnect === "cancel") run.cancel(new RunCancelled("The client went away.", "caller"));
-  };
-  outgoing.once("close", leave);
-  if (outgoing.destroyed) leave();
-  if (form !== "json") {
-    await sendRecords(run.id, form, runs.follow(run.key, 0, disconnected.signal), outgoing, context);
-    return;
-  }
-  const result = await recorder.done;
-  if (result !== undefined) {
-    const failure = result.ok ? undefined : await run.ended;
-    // Its events count as much again.
-    const wasRead = unread.hold(2 * recorder.resultLength, readerOf(outgoing));
-    await sendLargeJson(outgoing, failure?.status ?? 200, result, { "x-ambit-run-id": run.id }).finally(
-      wasRead,
-    );
-    return;
-  }
-  // Another replica ended the run.
-  const stored = await runs.ended(run.key, disconnected.signal);
-  const max = runner.options.limits.resultCharacters;
-  if (stored !== undefined)
-    await sendStoredResult({ runs, unread }, stored, max, outgoing, disconnected.signal);
-}
-
-/** Responds to the caller whose run waits for its session: the records come once it has begun. @throws AtCapacity */
-async function followQueued(
-  context: ServerContext,
-  server: ServedRuns,
-  exchange: Exchange,
-  form: ResponseFormat,
-  run: QueuedRun,
-): Promise<RouteAnswer> {
-  const { outgoing } = exchange;
-  const leave = () => {
-    if (outgoing.writableFinished || run.onDisconnect === "continue") return;
-    server.runs.cancel(run.id).catch((error: unknown) => {
-      if (!(error instanceof NotFound))
-        context.log.warn({ runId: run.runId, error }, "a run whose caller left could not be cancelled");
-    });
-  };
-  outgoing.once("close", leave);
-  if (outgoing.destroyed) leave();
-  return followRun(context, server, exchange, form, run);
-}
-
-/** Responds to a repeated request with the run that the first one began. @throws AtCapacity */
-async function respondExisting(
-  context: ServerContext,
-  server: ServedRuns,
-  exchange: Exchange,
-  form: ResponseFormat | "detached",
-  run: StoredRun,
-): Promise<RouteAnswer> {
-  if (form === "detached") return accepted(idOfRun(run.id), run.state);
-  return followRun(context, server, exchange, form, run);
+  });
+  const result = form === "json" ? await recorder.done : undefined;
+  // A stream is the run's log. A result that isn't there is another replica's, which has ended the run.
+  if (result === undefined) return await sendLog(attempt, run.key, left);
+  const failure = result.ok ? undefined : await run.ended;
+  // Its events count as much again.
+  using _unread = context.unread.hold(2 * recorder.resultLength, outgoing);
+  await sendLargeJson(outgoing, failure?.status ?? 200, result, { "x-ambit-run-id": run.id });
 }
 
 /** Responds with the records or the result of a run that this request didn't begin here. @throws AtCapacity */
 async function followRun(
-  context: ServerContext,
-  { runs }: ServedRuns,
-  { outgoing }: Exchange,
-  form: ResponseFormat,
+  attempt: RunAttempt,
   { id, project }: Pick<StoredRun, "id" | "project">,
 ): Promise<RouteAnswer> {
-  const runId = idOfRun(id);
-  const left = leftSignal(outgoing);
-  const { unread } = context;
-  const read = async () => {
-    if (form !== "json") return sendRecords(runId, form, runs.follow(id, 0, left), outgoing, context);
-    const ended = await runs.ended(id, left);
-    const max = context.runner.options.limits.resultCharacters;
-    if (ended !== undefined) await sendStoredResult({ runs, unread }, ended, max, outgoing, left);
-  };
-  await context.readers.reading({ id, project }, read, () => void outgoing.destroy());
+  const { context, exchange } = attempt;
+  const left = leftSignal(exchange.outgoing);
+  const read = () => sendLog(attempt, id, left);
+  await context.readers.reading({ id, project }, read, () => void exchange.outgoing.destroy());
   return undefined;
+}
+
+/** Sends the records of a run, or once it has ended its result, as the log has them. @param key the run's */
+async function sendLog(
+  { context, server: { runs }, exchange: { outgoing }, form }: RunCall,
+  key: string,
+  left: AbortSignal,
+): Promise<void> {
+  if (form !== "json")
+    return await sendRecords(idOfRun(key), form, runs.follow(key, 0, left), outgoing, context);
+  const ended = await runs.ended(key, left);
+  if (ended !== undefined) await sendStoredResult(context, runs, ended, outgoing, left);
+}
+
+/**
+ * Responds to a request whose command began a run before: with that run's result, once it has ended. In a stream it is
+ * the only record.
+ * @throws CommandExecuted when the result is no longer kept, if the response is JSON
+ */
+async function sendCommand(
+  executed: CommandExecuted,
+  { context, exchange: { outgoing }, form }: RunCall,
+): Promise<void> {
+  if (form === "json") {
+    const result = await executed.result;
+    if (result === undefined) throw executed;
+    return sendLargeJson(outgoing, 200, result);
+  }
+  outgoing.writeHead(200, { "content-type": mediaTypes[form], "cache-control": "no-store" });
+  outgoing.flushHeaders();
+  const writer = new RecordWriter(outgoing);
+  using _alive = keepAlive(form, writer);
+  const left = leftSignal(outgoing);
+  const gone = new Promise<undefined>((resolve) => left.addEventListener("abort", () => resolve(undefined)));
+  const result = await Promise.race([executed.result, gone]);
+  const text = onlyRecord(form, result ?? failedBy(executed.toFailure(), executed.message));
+  using _unread = context.unread.hold(text.length, outgoing);
+  await writer.writeInParts(text);
+  writer.end();
 }

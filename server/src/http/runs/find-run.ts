@@ -1,13 +1,13 @@
-import { idOfRun, NotFound, RequestInvalid, runKey } from "@ambit/core";
+import { idOfRun, NotFound, RequestInvalid, runKey, SessionElsewhere } from "@ambit/core";
 import type { StoredRun } from "@ambit/durable/store";
-import { type Caller, callerOf } from "../../tenants/caller.js";
-import { answerSignal } from "../response/left-signal.js";
-import { onlyRun, runsProject } from "./parameters.js";
-import { isVisibleTo } from "./projects.js";
-import type { StoredRoute } from "./stored-route.js";
+import { type Caller, callerOf, callersProjects, isVisibleTo } from "../../tenants/caller.js";
+import { answerSignal } from "../response/send.js";
+import type { RouteCall, StoredRoute } from "../route/route.js";
+import type { ServerContext } from "../server-context.js";
+import { onlyRun, projectFilter, runsProject } from "./parameters.js";
 
 /** How a caller names a run. */
-export interface NamedRun {
+interface NamedRun {
   /** As on the wire. */
   readonly id: string;
   readonly caller: Caller;
@@ -100,4 +100,23 @@ function namedIn({ exchange, query }: StoredRoute, id: string): NamedRun {
     caller: callerOf(exchange.incoming),
     projectId: query.read(runsProject) || undefined,
   };
+}
+
+/** The project of the caller; for the operator, the one that the query names. */
+export function projectIn({ query, exchange }: Pick<RouteCall, "query" | "exchange">): string | undefined {
+  return projectFilter(query, callersProjects(exchange.incoming)).project ?? undefined;
+}
+
+/** Why a session isn't open here. @throws SessionElsewhere, NotFound */
+export async function refuseAbsent(
+  context: ServerContext,
+  session: string,
+  project: string | undefined,
+): Promise<never> {
+  const { runs } = await context.served();
+  const elsewhere = await runs.asking(() => runs.sessions.addressOf(session, project));
+  if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
+  throw new NotFound(
+    `There is no session ${JSON.stringify(session)} here: it has ended already, or never began; the operator names its project by ?projectId=.`,
+  );
 }

@@ -12,10 +12,9 @@ import { answererSchema, type InteractionsResponse, type SessionsResponse } from
 import type { InteractionState, StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { z } from "zod";
-import { callerOf, personOf } from "../../tenants/caller.js";
-import { json } from "../response/json-response.js";
-import { sendLargeJson } from "../response/send.js";
-import { readerOf } from "../response/unread.js";
+import { callerOf, callersProjects, personOf } from "../../tenants/caller.js";
+import { json, sendLargeJson } from "../response/send.js";
+import type { StoredRoute } from "../route/route.js";
 import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
 import { runFilter, visibleRun } from "./find-run.js";
 import {
@@ -26,9 +25,7 @@ import {
   projectFilter,
   sessionFilter,
 } from "./parameters.js";
-import { callersProjects } from "./projects.js";
 import { timeOf } from "./stored-response.js";
-import type { StoredRoute } from "./stored-route.js";
 
 /** `GET /interactions` */
 export async function handleInteractions(route: StoredRoute): Promise<void> {
@@ -54,13 +51,9 @@ export async function handleInteractions(route: StoredRoute): Promise<void> {
     without: ["answer"],
   });
   const length = found.reduce((sum, { payload }) => sum + payload.length, 0);
-  const wasRead = context.unread.hold(length, readerOf(outgoing));
-  try {
-    const interactions = found.map(interactionInfo);
-    await sendLargeJson(outgoing, 200, { interactions } satisfies InteractionsResponse);
-  } finally {
-    wasRead();
-  }
+  using _unread = context.unread.hold(length, outgoing);
+  const interactions = found.map(interactionInfo);
+  await sendLargeJson(outgoing, 200, { interactions } satisfies InteractionsResponse);
 }
 
 function interactionInfo(one: StoredInteraction): InteractionsResponse["interactions"][number] {

@@ -5,14 +5,12 @@ import { fileUrl } from "@ambit/runner";
 import type { KeptOutputs } from "@ambit/workspace";
 import type { Blob } from "@ambit/workspace/blobs";
 import { callerOf, principalOf } from "../../tenants/caller.js";
-import { issuerIn } from "../caller/issuer.js";
-import { sendLargeJson } from "../response/send.js";
-import { readerOf } from "../response/unread.js";
-import { sendUntrusted } from "../response/untrusted.js";
+import { issuerIn } from "../caller/operator-access.js";
+import { sendLargeJson, sendUntrusted } from "../response/send.js";
+import type { StoredRoute } from "../route/route.js";
 import type { OutputFilesResponse } from "../route-schemas.js";
 import { visibleRun } from "./find-run.js";
 import { urlTtl } from "./parameters.js";
-import type { StoredRoute } from "./stored-route.js";
 
 /** Answers a request. */
 type Answer = () => Promise<void>;
@@ -125,8 +123,8 @@ async function chosen(
 /** For what keeps the list of files, of so many characters, until its reader has taken everything. */
 function whileUnread({ context, exchange }: StoredRoute, length: number, answer: Answer): Answer {
   return async () => {
-    const wasRead = context.unread.hold(length, readerOf(exchange.outgoing));
-    await answer().finally(wasRead);
+    using _unread = context.unread.hold(length, exchange.outgoing);
+    await answer();
   };
 }
 

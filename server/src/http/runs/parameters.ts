@@ -8,10 +8,9 @@ import {
   tallyDimensions,
 } from "@ambit/durable/store";
 import { z } from "zod";
-import type { Caller } from "../../tenants/caller.js";
+import type { Caller, Projects } from "../../tenants/caller.js";
 import { count, countOf, countSchema, oneOf, type Query, type QueryParameter, text } from "../route/query.js";
 import { tokenLifetimeSchema } from "../route-schemas.js";
-import type { Projects } from "./projects.js";
 
 /** Rows of one page, at most, and by default. */
 const pageSize = { max: 1_000, byDefault: 100 };

@@ -1,10 +1,10 @@
 import { idOfRun, NotFound, RequestInvalid } from "@ambit/core";
 import type { DeliveriesResponse, StoredDelivery } from "@ambit/durable";
 import type { Delivery } from "@ambit/durable/store";
-import type { HttpRoute } from "../http-route.js";
-import { json } from "../response/json-response.js";
+import { callersProjects } from "../../tenants/caller.js";
+import { json } from "../response/send.js";
 import { body, bytes, failed, jsonResponse, reference } from "../route/responses.js";
-import { type RouteAnswer, streaming } from "../route/route.js";
+import { type HttpRoute, type RouteAnswer, type StoredRoute, streaming } from "../route/route.js";
 import { runFilter } from "./find-run.js";
 import {
   handleAnswer,
@@ -45,7 +45,6 @@ import {
   sessionsProject,
   urlTtl,
 } from "./parameters.js";
-import { callersProjects } from "./projects.js";
 import {
   handleCancel,
   handleDelete,
@@ -57,7 +56,6 @@ import {
   handleSessionRun,
 } from "./run-routes.js";
 import { deliveryInfo } from "./stored-response.js";
-import type { StoredRoute } from "./stored-route.js";
 import { handleQuotas, handleUsage } from "./usage-routes.js";
 
 /** Waits for the store, if it isn't open yet. */

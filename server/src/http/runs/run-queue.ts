@@ -23,10 +23,8 @@ import {
   type Slot,
 } from "@ambit/runner";
 import { z } from "zod";
-import { type Principal, tenantOf } from "../../tenants/caller.js";
+import { type Principal, rulesOf, type Tenants, tenantOf } from "../../tenants/caller.js";
 import type { SharedQuotas } from "../../tenants/shared-quotas.js";
-import type { Tenants } from "../../tenants/tenants.js";
-import { rulesOf } from "../../tenants/tenants.js";
 
 /** Milliseconds between two polls for runs that other replicas queued. */
 const pollMs = 1_000;

@@ -3,13 +3,11 @@ import { validBody } from "@ambit/core/plugin";
 import type { RunInfo, RunRequestResponse, RunsResponse, Sealing } from "@ambit/durable";
 import type { StoredRun } from "@ambit/durable/store";
 import { z } from "zod";
-import { callerOf } from "../../tenants/caller.js";
-import { json } from "../response/json-response.js";
-import { answerSignal, leftSignal } from "../response/left-signal.js";
-import { responseFormat } from "../response/response-format.js";
-import { sendLargeJson } from "../response/send.js";
-import { readerOf } from "../response/unread.js";
+import { callerOf, callersProjects } from "../../tenants/caller.js";
+import { responseFormat, sendRecords } from "../response/records.js";
+import { answerSignal, json, leftSignal, sendLargeJson } from "../response/send.js";
 import { countOf } from "../route/query.js";
+import type { StoredRoute } from "../route/route.js";
 import { type EndedResponse, type ForwardedResponse, runMessageSchema } from "../route-schemas.js";
 import { lastRun, noRun, visibleRun } from "./find-run.js";
 import {
@@ -25,10 +23,7 @@ import {
   runState,
   sessionFilter,
 } from "./parameters.js";
-import { callersProjects } from "./projects.js";
-import { sendRecords } from "./send-records.js";
 import { deliveryInfo, resultOf, summaryOf } from "./stored-response.js";
-import type { StoredRoute } from "./stored-route.js";
 
 const maxDeliveries = 100;
 
@@ -55,23 +50,19 @@ async function sendRunInfo(route: StoredRoute, { id: key, webhook }: StoredRun):
   const waits = answerSignal(outgoing, runs.options.settings.answerTimeoutMs);
   const run = await runs.get(key, waits);
   if (run === undefined) throw noRun(idOfRun(key));
-  const wasRead = route.context.unread.hold(run.result?.length ?? 0, readerOf(outgoing));
-  try {
-    // To whom the platform's messages go is none of a page's business.
-    const isForPage = callerOf(route.exchange.incoming).kind === "page";
-    const deliveries =
-      webhook === undefined || isForPage
-        ? undefined
-        : await route.server.runs.store.deliveries({ runId: key, limit: maxDeliveries });
-    const info = {
-      ...summaryOf(run),
-      result: resultOf(run),
-      ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),
-    } satisfies RunInfo;
-    await sendLargeJson(outgoing, 200, info);
-  } finally {
-    wasRead();
-  }
+  using _unread = route.context.unread.hold(run.result?.length ?? 0, outgoing);
+  // To whom the platform's messages go is none of a page's business.
+  const isForPage = callerOf(route.exchange.incoming).kind === "page";
+  const deliveries =
+    webhook === undefined || isForPage
+      ? undefined
+      : await runs.store.deliveries({ runId: key, limit: maxDeliveries });
+  const info = {
+    ...summaryOf(run),
+    result: resultOf(run),
+    ...(deliveries === undefined ? {} : { deliveries: deliveries.map(deliveryInfo) }),
+  } satisfies RunInfo;
+  await sendLargeJson(outgoing, 200, info);
 }
 
 /** `GET /runs/:runId/request`: what the run was begun with, without its secrets. A page doesn't get it: the request is its platform's. */

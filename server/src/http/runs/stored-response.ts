@@ -11,7 +11,7 @@ import { type RecordedRuns, type RunInfo, recordsIn, runSummarySchema } from "@a
 import type { Delivery, StoredRun } from "@ambit/durable/store";
 import { coalesced } from "@ambit/runner";
 import { sendLargeJson } from "../response/send.js";
-import { readerOf, type UnreadTexts } from "../response/unread.js";
+import type { ServerContext } from "../server-context.js";
 
 export function statusOfResult({ ok, failure }: RunResult): number {
   if (ok) return 200;
@@ -25,19 +25,19 @@ export function resultOf({ result }: StoredRun): RunResult | undefined {
 
 /** The run's result with its events, as the caller that waited for it got it. */
 export async function sendStoredResult(
-  { runs, unread }: { readonly runs: RecordedRuns; readonly unread: UnreadTexts },
+  { runner, unread }: Pick<ServerContext, "runner" | "unread">,
+  runs: RecordedRuns,
   run: StoredRun,
-  maxCharacters: number,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<void> {
   const result = resultOf(run);
   if (result === undefined) return;
-  const events = await coalesced(eventsOf(runs, run.id, signal), maxCharacters);
+  const events = await coalesced(eventsOf(runs, run.id, signal), runner.options.limits.resultCharacters);
   // Its events count as much again.
-  const wasRead = unread.hold(2 * (run.result?.length ?? 0), readerOf(response));
+  using _unread = unread.hold(2 * (run.result?.length ?? 0), response);
   const headers = { "x-ambit-run-id": idOfRun(run.id) };
-  await sendLargeJson(response, statusOfResult(result), { ...result, events }, headers).finally(wasRead);
+  await sendLargeJson(response, statusOfResult(result), { ...result, events }, headers);
 }
 
 async function* eventsOf(runs: RecordedRuns, id: string, signal: AbortSignal): AsyncGenerator<AgentEvent> {

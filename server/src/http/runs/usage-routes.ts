@@ -1,11 +1,11 @@
 import { RequestInvalid } from "@ambit/core";
 import { type Tally, tallyDays } from "@ambit/durable/store";
-import { json } from "../response/json-response.js";
+import { callersProjects } from "../../tenants/caller.js";
+import { json } from "../response/send.js";
+import type { StoredRoute } from "../route/route.js";
 import type { QuotasResponse, UsageResponse } from "../route-schemas.js";
 import { firstDay, groupedBy, lastDay, projectFilter } from "./parameters.js";
-import { callersProjects } from "./projects.js";
 import { timeOf } from "./stored-response.js";
-import type { StoredRoute } from "./stored-route.js";
 
 const dayMs = 86_400_000;
 const defaultDays = 30;

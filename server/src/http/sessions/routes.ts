@@ -1,6 +1,5 @@
-import type { HttpRoute } from "../http-route.js";
 import { bytes, failed, jsonResponse } from "../route/responses.js";
-import { streaming } from "../route/route.js";
+import { type HttpRoute, streaming } from "../route/route.js";
 import { sessionsProject } from "../runs/parameters.js";
 import { folderPath, handleSessionFile, handleSessionFiles } from "./workspace.js";
 

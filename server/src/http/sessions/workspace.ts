@@ -1,15 +1,10 @@
 import type { Sandbox } from "@ambit/core/plugin";
 import { listFolder, readFile } from "@ambit/workspace";
-import { json } from "../response/json-response.js";
-import { leftSignal } from "../response/left-signal.js";
-import { sendUntrusted } from "../response/untrusted.js";
+import { json, leftSignal, sendUntrusted } from "../response/send.js";
 import { type QueryParameter, text } from "../route/query.js";
 import type { RouteCall } from "../route/route.js";
 import type { SessionFilesResponse } from "../route-schemas.js";
-import { projectIn, refuseAbsent } from "../runs/callers-session.js";
-import type { Exchange, ServerContext } from "../server-context.js";
-
-type Call = RouteCall<ServerContext, Exchange>;
+import { projectIn, refuseAbsent } from "../runs/find-run.js";
 
 export const folderPath: QueryParameter<string | undefined> = text(
   "path",
@@ -18,7 +13,7 @@ export const folderPath: QueryParameter<string | undefined> = text(
 );
 
 /** `GET /sessions/:sessionId/files` */
-export async function handleSessionFiles(call: Call): Promise<Response> {
+export async function handleSessionFiles(call: RouteCall): Promise<Response> {
   const path = call.query.read(folderPath) ?? "";
   const { entries, complete } = await inWorkspace(call, (sandbox, signal) =>
     listFolder(sandbox, path, signal),
@@ -31,7 +26,7 @@ export async function handleSessionFiles(call: Call): Promise<Response> {
 }
 
 /** `GET /sessions/:sessionId/files/:path` */
-export async function handleSessionFile(call: Call): Promise<void> {
+export async function handleSessionFile(call: RouteCall): Promise<void> {
   const { exchange, context } = call;
   await inWorkspace(call, (sandbox, signal) =>
     readFile(
@@ -47,7 +42,7 @@ export async function handleSessionFile(call: Call): Promise<void> {
 
 /** Each look is one process in the sandbox: as many at a time as a run has readers. */
 async function inWorkspace<Result>(
-  call: Call,
+  call: RouteCall,
   look: (sandbox: Sandbox, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const { context, exchange } = call;

@@ -1,16 +1,13 @@
-import type { HttpRoute } from "../http-route.js";
+import { RequestInvalid, SnapshotFailed } from "@ambit/core";
+import type { SnapshotInfo } from "@ambit/core/contract";
+import { json, leftSignal, sendUntrusted } from "../response/send.js";
 import { bytes, failed, jsonResponse } from "../route/responses.js";
-import { streaming } from "../route/route.js";
+import { type HttpRoute, type RouteCall, streaming } from "../route/route.js";
+import type { EndedResponse, SnapshotsResponse } from "../route-schemas.js";
+import { projectIn, refuseAbsent } from "../runs/find-run.js";
 import { sessionsProject } from "../runs/parameters.js";
-import {
-  exportType,
-  handleDeleteSnapshot,
-  handleExport,
-  handleImport,
-  handleSnapshot,
-  handleSnapshots,
-  handleTakeSnapshot,
-} from "./handlers.js";
+
+const exportType = "application/vnd.ambit.snapshot";
 
 /** The routes of sessions' snapshots. */
 export const snapshotRoutes: readonly HttpRoute[] = [
@@ -113,3 +110,68 @@ export const snapshotRoutes: readonly HttpRoute[] = [
     handle: handleDeleteSnapshot,
   },
 ];
+
+/** `POST /sessions/:sessionId/snapshot` */
+async function handleTakeSnapshot(call: RouteCall): Promise<Response> {
+  const { context, exchange } = call;
+  const session = call.path("sessionId");
+  const project = projectIn(call);
+  const info = await context.runner.snapshot({ session, project }, leftSignal(exchange.outgoing));
+  if (info === undefined) return await refuseAbsent(context, session, project);
+  return json(201, info satisfies SnapshotInfo);
+}
+
+/** `GET /snapshots` */
+async function handleSnapshots(call: RouteCall): Promise<Response> {
+  const snapshots = [...(await call.context.files.snapshots.list(projectIn(call)))];
+  return json(200, { snapshots } satisfies SnapshotsResponse);
+}
+
+/** `GET /snapshots/:snapshotId` */
+async function handleSnapshot(call: RouteCall): Promise<Response> {
+  const info = await call.context.files.snapshots.find(call.path("snapshotId"), projectIn(call));
+  return json(200, info satisfies SnapshotInfo);
+}
+
+/** `DELETE /snapshots/:snapshotId` */
+async function handleDeleteSnapshot(call: RouteCall): Promise<Response> {
+  await call.context.files.snapshots.delete(call.path("snapshotId"), projectIn(call));
+  return json(200, { ok: true, ended: true } satisfies EndedResponse);
+}
+
+/** `GET /snapshots/:snapshotId/archive` */
+async function handleExport(call: RouteCall): Promise<void> {
+  const id = call.path("snapshotId");
+  const project = projectIn(call);
+  // No run's key has a space.
+  await call.context.readers.reading({ id: `snapshot ${id}`, project }, () => exported(call, id, project));
+}
+
+async function exported(
+  { context, exchange }: RouteCall,
+  id: string,
+  project: string | undefined,
+): Promise<void> {
+  const { info, content } = await context.files.snapshots.export(id, project);
+  const headers = {
+    "content-type": exportType,
+    "content-disposition": `attachment; filename="${info.id}.snapshot"`,
+  };
+  await sendUntrusted(exchange, content, headers, context.log);
+}
+
+/** `POST /snapshots` */
+async function handleImport(call: RouteCall): Promise<Response> {
+  const { context, exchange } = call;
+  const { incoming, outgoing } = exchange;
+  const project = projectIn(call);
+  try {
+    const info = await context.files.snapshots.import(incoming, project);
+    return json(201, info satisfies SnapshotInfo);
+  } catch (error) {
+    // The rest of the body isn't read, so the connection can't carry another request.
+    if (!incoming.complete) outgoing.setHeader("connection", "close");
+    if (!(error instanceof SnapshotFailed)) throw error;
+    throw new RequestInvalid([{ path: "", message: error.message }]);
+  }
+}

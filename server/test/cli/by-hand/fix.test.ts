@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ByHand, type ByHandRunOptions } from "../../../src/cli/by-hand/by-hand.js";
-import { rootRefused } from "../../../src/cli/by-hand/in-place/own-folder.js";
+import { rootRefused } from "../../../src/cli/by-hand/in-place/in-place.js";
 
 const issue = { path: "modelConnection.credentials", message: "needs a key: give it here" };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { age, duration } from "../../../src/cli/display/duration.js";
+import { age, duration } from "../../../src/cli/display/layout.js";
 import { idsMeant, shortId } from "../../../src/cli/display/short-id.js";
 
 const uuid = "bc9269d7-3c77-441c-85ea-56091ee3cb05";

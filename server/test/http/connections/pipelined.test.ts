@@ -3,8 +3,7 @@ import { createServer, IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { listening } from "@ambit/fakes/listening";
 import { expect, it, onTestFinished } from "vitest";
-import { Connections } from "../../../src/http/connections/connections.js";
-import { sharesOf } from "../../../src/http/connections/shares.js";
+import { Connections, sharesOf } from "../../../src/http/connections/connections.js";
 
 /** A server that counts the requests which Node builds for it. */
 async function serving(): Promise<{ readonly built: () => number; readonly open: () => Socket }> {

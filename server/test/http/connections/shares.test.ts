@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sharesOf } from "../../../src/http/connections/shares.js";
+import { sharesOf } from "../../../src/http/connections/connections.js";
 
 test.each([
   ["as configured", 4_096, 1_000_000, { unknown: 2_048, known: 2_048, tenants: 1_536, perTenant: 384 }],

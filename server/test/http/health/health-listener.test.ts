@@ -7,7 +7,7 @@ import type { Log } from "@ambit/core/plugin";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ConfigurationInvalid } from "../../../src/configuration/problems.js";
 import type { ServerState } from "../../../src/http/health/answers.js";
-import { HealthListener } from "../../../src/http/health/health-listener.js";
+import { HealthListener } from "../../../src/http/health/health.js";
 import { alive, halfOpen, statusOf } from "../../support/half-open.js";
 import { saying, waiting } from "../../support/scripted-agent.js";
 import { asking, serveScript } from "../../support/server.js";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { probeResponse, readProbeRequest } from "../../../src/http/health/probe-request.js";
+import { probeResponse, readProbeRequest } from "../../../src/http/health/answers.js";
 
 it.each([
   ["GET /health HTTP/1.1\r\nHost: a:8766", "GET", "/health", { host: "a:8766" }],

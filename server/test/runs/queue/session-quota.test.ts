@@ -3,7 +3,7 @@ import type { Store } from "@ambit/durable/store";
 import { sqliteStore } from "@ambit/store-sqlite";
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { newToken } from "../../../src/tenants/tenants.js";
+import { newToken } from "../../../src/tenants/caller.js";
 import { saying, scriptedAgent } from "../../support/scripted-agent.js";
 import { asking, bodyOf, serveScript } from "../../support/server.js";
 import { databaseFile } from "../../support/stored-server.js";

@@ -1,8 +1,8 @@
 import type { AgentEventOf } from "@ambit/core";
 import { stringify } from "yaml";
 import { printable } from "../../../logging/printable.js";
-import { changeLine } from "../../display/change-line.js";
-import { colors } from "../../display/colors.js";
+import { colors } from "../../display/layout.js";
+import { changeLine } from "../../display/timeline.js";
 import { type Field, type FieldValue, fieldsOf, readField } from "./form.js";
 import { askLine, choose, type Terminal } from "./terminal.js";
 

@@ -12,13 +12,13 @@ import {
   rmdir,
   symlink,
   unlink,
-  writeFile,
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { codeOf, stateFolder } from "@ambit/core/plugin";
 import { isGitFolder } from "@ambit/workspace";
 import { z } from "zod";
 import { ConfigurationInvalid } from "../../../configuration/problems.js";
+import { replaceFile } from "../../../replace-file.js";
 import { digestOf, isSame, readTree, type Tree, type TreeEntry, treeSchema } from "./tree.js";
 
 /** Folders whose snapshots are kept: the latest. */
@@ -214,10 +214,8 @@ export class FolderSnapshot {
     }
   }
 
-  async #write(snapshot: Snapshot): Promise<void> {
-    const draft = `${this.#file}.${process.pid}`;
-    await writeFile(draft, JSON.stringify(snapshot), { mode: 0o600 });
-    await rename(draft, this.#file);
+  #write(snapshot: Snapshot): Promise<void> {
+    return replaceFile(this.#file, JSON.stringify(snapshot));
   }
 
   /** Contents that nothing needs any more, and the snapshots of other folders beyond the latest. */

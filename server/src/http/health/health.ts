@@ -1,22 +1,95 @@
 import { createRequire } from "node:module";
 import { isDeepStrictEqual } from "node:util";
 import { Worker } from "node:worker_threads";
-import type { Log } from "@ambit/core";
+import { type Log, messageOf } from "@ambit/core";
+import type { Recording } from "../../recording.js";
 import { isLoopback } from "../caller/loopback.js";
 import { cantListen, urlOf } from "../connections/address.js";
+import type { ReadyResponse } from "../route-schemas.js";
 import type { ServerState } from "./answers.js";
-import type { HealthThreadReport, HealthThreadSettings } from "./messages.js";
+
+/** Milliseconds that an answer of the store counts for all callers: the route needs no token. */
+const storeAnswerMs = 1_000;
+
+interface ReadinessContext {
+  readonly log: Log;
+  /** Resolves once the store is open, if one is loaded. @throws StoreFailed when it can't be opened */
+  served(): Promise<Pick<Recording, "runs" | "isStored">>;
+  /** Whether the server is shutting down. */
+  isDraining(): boolean;
+}
+
+/** Whether the server takes runs now: it has started, doesn't shut down, and its store answers. */
+export class Readiness {
+  #lastAnswer: { readonly at: number; readonly answer: Promise<ReadyResponse["store"]> } | undefined;
+  #store: ReadyResponse["store"] = "opening";
+
+  constructor(readonly context: ReadinessContext) {
+    const opened = () => {
+      if (this.#store === "opening") this.#store = "unreachable";
+    };
+    context.served().then(opened, opened);
+  }
+
+  async look(): Promise<ReadyResponse> {
+    const { isDraining } = this.context;
+    // Neither an opening store nor one that hangs delays the answer that decides already.
+    if (this.#store !== "opening" && !isDraining()) this.#store = await this.#storeAnswer();
+    const store = this.#store;
+    if (isDraining()) return { status: "draining", store };
+    if (store === "opening") return { status: "starting", store };
+    return { status: store === "unreachable" ? "unavailable" : "ready", store };
+  }
+
+  #storeAnswer(): Promise<ReadyResponse["store"]> {
+    const now = performance.now();
+    if (this.#lastAnswer === undefined || now - this.#lastAnswer.at > storeAnswerMs)
+      this.#lastAnswer = { at: now, answer: this.#askStore() };
+    return this.#lastAnswer.answer;
+  }
+
+  async #askStore(): Promise<ReadyResponse["store"]> {
+    const { served, log } = this.context;
+    try {
+      const { runs, isStored } = await served();
+      if (!isStored) return "none";
+      await runs.store.heads([""]);
+      return "reachable";
+    } catch (error) {
+      log.debug({ error: messageOf(error) }, "not ready: the store can't be reached");
+      return "unreachable";
+    }
+  }
+}
+
+/** What the thread of the health listener starts with. */
+export interface HealthThreadSettings {
+  readonly host: string;
+  readonly port: number;
+  /** Open connections: one more, and the oldest ends. */
+  readonly maxConnections: number;
+  /** Milliseconds without a turn of the main event loop, after which it counts as stalled. */
+  readonly stallTimeoutMs: number;
+  /** Of a listener on loopback: further names under which it may be called. Undefined: any. */
+  readonly allowedHosts: readonly string[] | undefined;
+  /** One number: when the main event loop last turned, in nanoseconds of `process.hrtime`. */
+  readonly lastTurn: BigInt64Array<SharedArrayBuffer>;
+  readonly state: ServerState;
+}
+
+/** From the thread: it listens, or can't. */
+export type HealthThreadReport = { readonly port: number } | { readonly error: string };
 
 /** Milliseconds between two turns of the main event loop that the thread learns of. */
 const turnMs = 250;
 /** Milliseconds between two looks at the server's state, and before a thread that ended is started again. */
 const lookMs = 1_000;
-/** Of the thread, which keeps no more than some connections. */
+/** The memory that the thread may use, which keeps no more than some connections. */
 const resourceLimits = { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 };
 
 const require = createRequire(import.meta.url);
 
-export interface HealthListenerOptions
+interface HealthListenerOptions
   extends Pick<HealthThreadSettings, "host" | "port" | "maxConnections" | "stallTimeoutMs"> {
   readonly allowedHosts: readonly string[];
   readonly log: Log;

@@ -1,15 +1,15 @@
 import { createSecretKey, type KeyObject, randomBytes, randomUUID } from "node:crypto";
-import { constants } from "node:fs";
+import { constants, readFileSync } from "node:fs";
 import { link, mkdir, open, unlink, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Log } from "@ambit/core";
-import { messageOf, StoreFailed, stateFolder } from "@ambit/core";
+import { codeOf, type Log, messageOf, StoreFailed, stateFolder } from "@ambit/core";
+import { signerOf } from "@ambit/workspace";
 import { ConfigurationInvalid } from "./configuration/problems.js";
 
 /** Characters of a key file at least. */
 const minLength = 32;
 /** Bytes of a key file at most. */
-const max = 4_096;
+const maxBytes = 4_096;
 
 /** Where the key is kept when the configuration doesn't say. */
 export function defaultKeyFile(
@@ -61,7 +61,7 @@ async function namedKey(setting: string, file: string, fix: string): Promise<Key
   try {
     return await read(file);
   } catch (cause) {
-    const reason = isErrno(cause, "ENOENT") ? `there is no file ${file}: ${fix}` : messageOf(cause);
+    const reason = codeOf(cause) === "ENOENT" ? `there is no file ${file}: ${fix}` : messageOf(cause);
     throw new ConfigurationInvalid(setting, [`can't be used: ${reason}`], { cause });
   }
 }
@@ -78,7 +78,7 @@ async function readOrMake(file: string): Promise<KeyObject> {
   try {
     return await read(file);
   } catch (error) {
-    if (!isErrno(error, "ENOENT")) throw error;
+    if (codeOf(error) !== "ENOENT") throw error;
   }
   await mkdir(dirname(file), { recursive: true, mode: 0o711 });
   // Written to a temporary file and linked into place, so that runners that start at the same time read the same
@@ -88,7 +88,7 @@ async function readOrMake(file: string): Promise<KeyObject> {
   try {
     await link(draft, file);
   } catch (error) {
-    if (!isErrno(error, "EEXIST")) throw error;
+    if (codeOf(error) !== "EEXIST") throw error;
   } finally {
     await unlink(draft);
   }
@@ -98,13 +98,13 @@ async function readOrMake(file: string): Promise<KeyObject> {
 async function read(file: string): Promise<KeyObject> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    const found = await handle.stat();
-    if (!found.isFile()) throw new Error(`${file} isn't a file`);
-    if (found.uid !== process.getuid?.() && found.uid !== 0) {
+    const stats = await handle.stat();
+    if (!stats.isFile()) throw new Error(`${file} isn't a file`);
+    if (stats.uid !== process.getuid?.() && stats.uid !== 0) {
       throw new Error(`${file} belongs to another user: chown it to the runner's`);
     }
-    if ((found.mode & 0o007) !== 0) throw new Error(`${file} can be used by everybody: chmod 600 ${file}`);
-    if (found.size > max) throw new Error(`${file} holds more than ${max} bytes: it is no key`);
+    if ((stats.mode & 0o007) !== 0) throw new Error(`${file} can be used by everybody: chmod 600 ${file}`);
+    if (stats.size > maxBytes) throw new Error(`${file} holds more than ${maxBytes} bytes: it is no key`);
     const text = (await handle.readFile("utf8")).trim();
     if (text.length < minLength) {
       throw new Error(
@@ -117,6 +117,18 @@ async function read(file: string): Promise<KeyObject> {
   }
 }
 
-function isErrno(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
+/**
+ * What signs commits, with the key in this file. Read once, when the server starts.
+ * @throws ConfigurationInvalid for one that can't be used
+ */
+export function signerIn(file: string | undefined): ReturnType<typeof signerOf> | undefined {
+  if (file === undefined) return undefined;
+  try {
+    return signerOf(readFileSync(file, "utf8"));
+  } catch (cause) {
+    const reason = `${file} can't be used (${messageOf(cause)}): ${signingKeyFix}`;
+    throw new ConfigurationInvalid("workspace.signingKeyFile", [reason], { cause });
+  }
 }
+
+const signingKeyFix = "name an Ed25519 key without a passphrase, as `ssh-keygen -t ed25519 -N ''` makes it";
