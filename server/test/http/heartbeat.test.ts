@@ -7,11 +7,11 @@ import { keepAlive, RecordWriter } from "../../src/http/response/records.js";
 class Connection extends EventEmitter {
   readonly written: string[] = [];
   readonly destroyed = false;
-  writableNeedDrain = false;
+  isFull = false;
 
   write(text: string): boolean {
     this.written.push(text);
-    return !this.writableNeedDrain;
+    return !this.isFull;
   }
 }
 
@@ -58,8 +58,13 @@ describe("a stream without records", () => {
   it("adds nothing for a reader that is behind", () => {
     const { connection, writer } = stream();
     using _alive = keepAlive("ndjson", writer);
-    connection.writableNeedDrain = true;
+    connection.isFull = true;
+    void writer.write("record\n");
     vi.advanceTimersByTime(60_000);
-    expect(connection.written).toEqual([]);
+    expect(connection.written).toEqual(["record\n"]);
+    connection.isFull = false;
+    connection.emit("drain");
+    vi.advanceTimersByTime(15_000);
+    expect(connection.written).toEqual(["record\n", "\n"]);
   });
 });

@@ -2,7 +2,6 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { outsideOffers } from "@ambit/core";
 import type { Caller } from "../../tenants/caller.js";
-import type { Exchange } from "../server-context.js";
 
 /**
  * The server's API for doors: each request goes to the routes within this process, and speaks for one caller. It passes every
@@ -13,7 +12,12 @@ export class InnerApi {
   readonly #open = new Set<InnerSocket>();
 
   /** @param answer what a server's own requests get. Resolves with Hono's `RESPONSE_ALREADY_SENT` where it writes to the exchange */
-  constructor(readonly answer: (request: Request, exchange: Exchange) => Response | Promise<Response>) {}
+  constructor(
+    readonly answer: (
+      request: Request,
+      exchange: { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse },
+    ) => Response | Promise<Response>,
+  ) {}
 
   /** The caller for whom a request speaks; undefined for a request from outside. */
   callerOf(incoming: IncomingMessage): Caller | undefined {
