@@ -47,7 +47,7 @@ export async function commandFromInput(
   node: string,
   program: Uint8Array,
 ): Promise<readonly [string, ...string[]]> {
-  const { nodeArgumentsFromInput } = await import("./host/guest.js");
+  const { nodeArgumentsFromInput } = await import("./host/bridge.js");
   return [node, ...nodeArgumentsFromInput(program), "/program.cjs"];
 }
 
@@ -59,7 +59,7 @@ export async function commandFromInput(
  * @throws SandboxFailed when the guest daemon wasn't bundled.
  */
 export async function directCommandOf(options: GuestOptions): Promise<FirstCommand> {
-  const { directCommand, guestOf } = await import("./host/guest.js");
+  const { directCommand, guestOf } = await import("./host/bridge.js");
   const guest = await guestOf(options);
   return { argv: directCommand(options.bridge.node, guest), input: guest.program.content };
 }
@@ -77,7 +77,7 @@ export interface FirstCommand {
  * @throws SandboxFailed when the guest daemon wasn't bundled.
  */
 export async function firstCommandOf(options: GuestOptions): Promise<FirstCommand> {
-  const { firstCommand, guestOf } = await import("./host/guest.js");
+  const { firstCommand, guestOf } = await import("./host/bridge.js");
   const guest = await guestOf(options);
   return { argv: firstCommand(options.bridge.node, guest), input: guest.program.content };
 }

@@ -18,8 +18,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ByteFrames, header, plainBytes } from "../src/transport/byte-format.js";
-import type { Frame, PlainFrame, StreamId } from "../src/transport/frame.js";
-import { TransportBroken } from "../src/transport/frame.js";
+import { type Frame, type PlainFrame, type StreamId, TransportBroken } from "../src/transport/transport.js";
 import { openBridged, textOf, unlimitedSpec } from "./support/bridged.js";
 import { eventually, processesWith } from "./support/processes.js";
 

@@ -12,7 +12,7 @@ import {
   readLine,
   signalLine,
   streams,
-} from "../src/transport/frame.js";
+} from "../src/transport/transport.js";
 
 const stream = fc.constantFrom(...Object.values(streams));
 const count = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });

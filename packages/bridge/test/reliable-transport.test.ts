@@ -5,12 +5,12 @@ import { Channels } from "../src/transport/channels.js";
 import {
   type Frame,
   FrameMissing,
+  LineFormat,
   maxChunkBytes,
   readLine,
   streams,
   TransportBroken,
-} from "../src/transport/frame.js";
-import { LineFormat } from "../src/transport/line-format.js";
+} from "../src/transport/transport.js";
 
 const MB = 2 ** 20;
 

@@ -1,9 +1,14 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { requestOf } from "../messages.js";
-import type { Channel, ChannelListener, Channels } from "../transport/channels.js";
-import { streams } from "../transport/frame.js";
-import { OutputPump, replyWithFailure } from "./answers.js";
+import {
+  type Channel,
+  type ChannelListener,
+  type Channels,
+  OutputPump,
+  replyWithFailure,
+} from "../transport/channels.js";
+import { streams } from "../transport/transport.js";
 
 /** A connection inside as a channel: both directions at the pace of their readers, each with its own end. */
 export function carry(socket: Socket, channel: Channel): ChannelListener {

@@ -1,13 +1,11 @@
 import { readlinkSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import type { Channel, ChannelListener } from "../transport/channels.js";
-import { Channels } from "../transport/channels.js";
-import type { Transport } from "../transport/frame.js";
-import { replyWithFailure } from "./answers.js";
+import type { DaemonSettings } from "../messages.js";
+import { type Channel, type ChannelListener, Channels, replyWithFailure } from "../transport/channels.js";
+import type { Transport } from "../transport/transport.js";
 import { enter, Listeners } from "./connections.js";
 import { Files, type Folders, makeFolders, unpack } from "./files.js";
 import { Processes } from "./processes.js";
-import type { DaemonSettings } from "./settings.js";
 import { type Closure, closeSupervisor } from "./supervisor.js";
 import { findUsers, type Users } from "./users.js";
 

@@ -3,11 +3,9 @@ import { chmodSync, chownSync, mkdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Writable } from "node:stream";
 import { SafeSessionFiles } from "@ambit/backend-kit/safe-fs";
-import { homeName, type Requests, requestOf, workspaceName } from "../messages.js";
-import type { Channel, ChannelListener } from "../transport/channels.js";
-import { streams } from "../transport/frame.js";
-import { replyWithFailure } from "./answers.js";
-import type { DaemonSettings } from "./settings.js";
+import { type DaemonSettings, homeName, type Requests, requestOf, workspaceName } from "../messages.js";
+import { type Channel, type ChannelListener, replyWithFailure } from "../transport/channels.js";
+import { streams } from "../transport/transport.js";
 import type { User, Users } from "./users.js";
 
 export interface Folders {

@@ -1,9 +1,8 @@
 import { Socket } from "node:net";
-import { protocolVersion } from "../messages.js";
-import { DirectTransport } from "../transport/direct-transport.js";
+import { type DaemonSettings, protocolVersion, readSettings } from "../messages.js";
+import { DirectTransport } from "../transport/byte-format.js";
 import { Daemon } from "./daemon.js";
 import { attach, ownPipes, serve } from "./pipes.js";
-import { type DaemonSettings, readSettings } from "./settings.js";
 
 // Before anything uses the pool, which is made at its first use: its threads count towards the sandbox's limit of processes.
 process.env.UV_THREADPOOL_SIZE = "1";

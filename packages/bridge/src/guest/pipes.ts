@@ -3,13 +3,24 @@ import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, readFi
 import { connect, createServer, type Server, Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
-import { pipeOfFirstCommand, protocolVersion } from "../messages.js";
+import {
+  type DaemonSettings,
+  pipeOfFirstCommand,
+  protocolVersion,
+  randomText,
+  socketOf,
+} from "../messages.js";
 import { ByteFormat, preamble, signalRecord } from "../transport/byte-format.js";
-import { FrameMissing, type PipeSignal, type PipeSink, signalLine } from "../transport/frame.js";
-import { LineFormat } from "../transport/line-format.js";
-import type { PipeEvent, PipeFormat } from "../transport/reliable-transport.js";
+import {
+  FrameMissing,
+  LineFormat,
+  type PipeEvent,
+  type PipeFormat,
+  type PipeSignal,
+  type PipeSink,
+  signalLine,
+} from "../transport/transport.js";
 import { Daemon } from "./daemon.js";
-import { type DaemonSettings, randomText, socketOf } from "./settings.js";
 
 type Hello = Extract<PipeSignal, readonly ["hello", ...unknown[]]>;
 

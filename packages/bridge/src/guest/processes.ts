@@ -4,12 +4,10 @@ import { chown, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
-import { killMessage, type Requests, requestOf } from "../messages.js";
-import type { Channel, ChannelListener } from "../transport/channels.js";
-import { type StreamId, streams } from "../transport/frame.js";
-import { OutputPump, replyWithFailure } from "./answers.js";
+import { type DaemonSettings, killMessage, type Requests, requestOf } from "../messages.js";
+import { type Channel, type ChannelListener, OutputPump, replyWithFailure } from "../transport/channels.js";
+import { type StreamId, streams } from "../transport/transport.js";
 import type { Folders } from "./files.js";
-import type { DaemonSettings } from "./settings.js";
 import { startAs, type User, type Users } from "./users.js";
 
 type PipedChild = ChildProcessByStdio<Writable, Readable, Readable>;

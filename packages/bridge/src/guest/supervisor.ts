@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { SupervisorSettings } from "./settings.js";
+import type { SupervisorSettings } from "../messages.js";
 import type { User } from "./users.js";
 
 /** How the platform's own service inside is protected from the sandbox's processes. */

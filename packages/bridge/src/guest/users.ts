@@ -3,7 +3,7 @@ import { chmodSync, chownSync, existsSync, lstatSync, rmSync } from "node:fs";
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { messageOf } from "@ambit/core/plugin";
-import { type DaemonSettings, randomText, toolUsers } from "./settings.js";
+import { type DaemonSettings, randomText, toolUsers } from "../messages.js";
 
 export interface User {
   readonly uid: number;

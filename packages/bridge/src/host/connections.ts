@@ -6,8 +6,7 @@ import { ExposedHandlers } from "@ambit/backend-kit/http";
 import { type Exposure, type FetchHandler, SandboxFailed } from "@ambit/core/plugin";
 import type { OwnPort } from "../remote-sandbox.js";
 import type { Channel, ChannelListener, Channels } from "../transport/channels.js";
-import { done, listening, refusal } from "./ask.js";
-import { duplexOf } from "./streams.js";
+import { done, duplexOf, listening, refusal } from "./streams.js";
 
 /** Handlers on the sandbox's loopback: all at one port, distinguished by their tokens. */
 export class Exposures {

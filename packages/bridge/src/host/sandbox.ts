@@ -29,20 +29,20 @@ import {
   type RemoteSandboxOptions,
 } from "../remote-sandbox.js";
 import type { Channel, Channels } from "../transport/channels.js";
-import { streams } from "../transport/frame.js";
+import { streams } from "../transport/transport.js";
+import { type Bridge, closeBridge, guestOf, leaveBridge, makeBridge, programName } from "./bridge.js";
 import {
   ask,
   awaitUnlessAborted,
   done,
+  IncomingStream,
   insideContents,
   insideFacts,
+  outgoingStream,
   refusal,
   runEnded,
   runStarted,
-} from "./ask.js";
-import { type Bridge, closeBridge, leaveBridge, makeBridge } from "./bridge.js";
-import { guestOf, programName } from "./guest.js";
-import { IncomingStream, outgoingStream } from "./streams.js";
+} from "./streams.js";
 
 /** Does what `openRemoteSandbox` promises: brings the guest daemon into the sandbox, connects to it, and copies the runner's files. */
 export async function openBridged(options: RemoteSandboxOptions, scope: Scope): Promise<RemoteSandbox> {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { duplexOf, IncomingStream } from "../../src/host/streams.js";
 import { Channel, firstWindow, GrowthBudget } from "../../src/transport/channels.js";
-import type { Frame } from "../../src/transport/frame.js";
+import type { Frame } from "../../src/transport/transport.js";
 
 const count = firstWindow - 1_000;
 const bytes = Buffer.from(Array.from({ length: count }, (_, at) => at % 251));

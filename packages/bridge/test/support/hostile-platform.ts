@@ -7,7 +7,7 @@ import {
   readLine,
   signalLine,
   streams,
-} from "../../src/transport/frame.js";
+} from "../../src/transport/transport.js";
 
 /** What the guest daemon says to a request: a message on its channel. Undefined: nothing. */
 export type Answer = (kind: string, say: (bytes: Uint8Array | string) => void) => object | undefined;
