@@ -26,8 +26,7 @@ import { proxyHides } from "@ambit/egress/credentials";
 import type { Lookup } from "@ambit/egress/proxy";
 import { claims, exempt, gateGaps } from "./claims.js";
 import type { KubernetesConfig } from "./config.js";
-import type { ClusterAccess } from "./open/access.js";
-import type { PodOverrides } from "./open/prepared-pod.js";
+import type { ClusterAccess, PodOverrides } from "./open/pods.js";
 import type { Trouble } from "./pod/status.js";
 
 /** Sandboxes in pods of a Kubernetes cluster. */
@@ -52,7 +51,7 @@ export class KubernetesSandbox implements SandboxBackend {
     this.image = config.image;
     this.#config = config;
     this.#access = lazy(async () => {
-      const { ClusterAccess } = await import("./open/access.js");
+      const { ClusterAccess } = await import("./open/pods.js");
       this.#isUsed = true;
       return new ClusterAccess(config);
     });

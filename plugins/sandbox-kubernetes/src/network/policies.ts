@@ -4,11 +4,11 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 import { asSandboxFailed, isGone } from "../api/server.js";
 import type { Cluster } from "../pod/cluster.js";
-import { gatePort } from "../pod/gate-manifest.js";
 import {
   gateName,
   gateOf,
   gateOfSandbox,
+  gatePort,
   type LeaseReference,
   podLabels,
   sandboxOfGate,

@@ -16,9 +16,16 @@ import type { KubernetesConfig } from "../config.js";
 import type { PodShape } from "../enter.js";
 import { policiesIn, reviewPolicies, SessionPolicies, whyNotClosed } from "../network/policies.js";
 import type { Cluster, PodWatch } from "../pod/cluster.js";
-import { gateManifestOf, gatePort, gateUser } from "../pod/gate-manifest.js";
-import type { LeaseReference } from "../pod/manifest.js";
-import { gateLabels, gateName, sandboxLabels, shellCommand } from "../pod/manifest.js";
+import {
+  gateLabels,
+  gateManifestOf,
+  gateName,
+  gatePort,
+  gateUser,
+  type LeaseReference,
+  sandboxLabels,
+  shellCommand,
+} from "../pod/manifest.js";
 import type { PodMachine } from "../pod/pod-machine.js";
 import { type StartedPod, startPod } from "./start-pod.js";
 

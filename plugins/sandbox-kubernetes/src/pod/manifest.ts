@@ -1,3 +1,5 @@
+/** The pods that Ambit asks a cluster for: a sandbox, and the gate of one. */
+
 import { createHash } from "node:crypto";
 import type { SeccompArchitecture } from "@ambit/attacks/system-calls";
 import { labelsOf, type Ownership, type Shape } from "@ambit/backend-kit";
@@ -88,7 +90,7 @@ const leaseOwner = (lease: LeaseReference): V1OwnerReference => ({
 });
 
 /** Of every pod. Pure. */
-export const metadataOf = (name: string, lease: LeaseReference, config: KubernetesConfig): V1ObjectMeta => ({
+const metadataOf = (name: string, lease: LeaseReference, config: KubernetesConfig): V1ObjectMeta => ({
   name,
   namespace: config.namespace,
   annotations: staysAnnotations,
@@ -96,7 +98,7 @@ export const metadataOf = (name: string, lease: LeaseReference, config: Kubernet
 });
 
 /** Where every pod may run, how long, and with nothing of the cluster. Pure. */
-export const placementOf = (config: KubernetesConfig): Omit<V1PodSpec, "containers"> => ({
+const placementOf = (config: KubernetesConfig): Omit<V1PodSpec, "containers"> => ({
   automountServiceAccountToken: false,
   enableServiceLinks: false,
   restartPolicy: "Never",
@@ -145,20 +147,20 @@ export function quantityOf(text: string): number | undefined {
   return digits === undefined || factor === undefined ? undefined : Number(digits) * factor;
 }
 
-export const mebibytes = (count: number) => `${count}Mi`;
+const mebibytes = (count: number) => `${count}Mi`;
 
 /** The API knows no smaller part of a processor than a thousandth. */
-export const processors = (count: number) => `${Math.max(1, Math.round(count * 1_000))}m`;
+const processors = (count: number) => `${Math.max(1, Math.round(count * 1_000))}m`;
 
 /** Seconds between two looks. */
-export const pollSeconds = 3;
+const pollSeconds = 3;
 
 /**
  * The end of the script of a pod's first process, whose shell has `$idle` and `$step`, in seconds. It waits, and ends when no
  * other process of its user has run in the pod for `$idle`. `wait` reaps all ended processes: orphans become children of the
  * first one.
  */
-export const waitUntilIdle = `trap 'exit 0' TERM
+const waitUntilIdle = `trap 'exit 0' TERM
 quiet=0
 while [ "$quiet" -lt "$idle" ]; do
   sleep "$step" & wait $!
@@ -169,16 +171,16 @@ while [ "$quiet" -lt "$idle" ]; do
 done`;
 
 /** A script's argument. Never less than was asked for. */
-export const wholeSeconds = (milliseconds: number): string => `${Math.ceil(milliseconds / 1_000)}`;
+const wholeSeconds = (milliseconds: number): string => `${Math.ceil(milliseconds / 1_000)}`;
 
 /** The runtime writes a container's last message here: no user but root may enter the folder. */
 const hiddenFolder = "/dev/.ambit";
 const messageFile = `${hiddenFolder}/termination-log`;
 /** What a pod has as `/etc/hosts`: nothing of the cluster. */
 const ownHosts = "127.0.0.1 localhost\n::1 localhost\n";
-export const hostsFile = `${hiddenFolder}/hosts`;
+const hostsFile = `${hiddenFolder}/hosts`;
 /** Folders that every process of a run may write to. */
-export const scratchFolders = ["/tmp", "/var/tmp", "/dev/shm"];
+const scratchFolders = ["/tmp", "/var/tmp", "/dev/shm"];
 /** The runtime's own files over the image's. */
 const runtimeFiles = ["/etc/hostname", "/etc/resolv.conf"];
 
@@ -257,7 +259,7 @@ interface HolderOptions extends Pick<Entering, "podShape" | "isNetworkOpen"> {
 }
 
 /** The first command of a pod. Pure. */
-export function holderCommand(options: HolderOptions): string[] {
+function holderCommand(options: HolderOptions): string[] {
   const { folder, idleMs, podShape, mounts } = options;
   const isApart = podShape === "user-namespace";
   const folders = [...mounts.onDisk, ...mounts.inMemory.map(({ path }) => path)];
@@ -430,4 +432,74 @@ function volumesOf(shape: Shape, config: KubernetesConfig): V1Volume[] {
     },
     ...(trustsMore(shape, config) ? [{ name: "trust", emptyDir: { sizeLimit: mebibytes(64) } }] : []),
   ];
+}
+
+export const gateContainer = "gate";
+/** At which a gate listens. Its user may open no port below 1024. */
+export const gatePort = 8_443;
+/** Neither root nor a user of any sandbox's process. */
+export const gateUser = 65_532;
+
+const reserved = { memoryMb: 64, cpus: 0.05 };
+
+/** Ends when nothing else has run in the pod for a while: the gate's program ends when its runner is gone. */
+const gateScript = `idle=$1; step=$2
+${waitUntilIdle}`;
+
+interface GateManifestOptions {
+  readonly owner: Ownership;
+  readonly podShape: PodShape;
+  readonly lease: LeaseReference;
+  readonly config: KubernetesConfig;
+}
+
+/**
+ * The pod of a session's gate: with the cluster's names and network, and nothing of a run, neither in its specification nor on
+ * a disk. What it may do comes over a stream. Pure.
+ */
+export function gateManifestOf({ owner, podShape, lease, config }: GateManifestOptions): V1Pod {
+  const { memoryMb, cpus } = config.gate;
+  const { securityContext, ...placement } = placementOf(config);
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { ...metadataOf(gateName(owner), lease, config), labels: gateLabels(owner) },
+    spec: {
+      ...placement,
+      securityContext: {
+        ...securityContext,
+        runAsNonRoot: true,
+        runAsUser: gateUser,
+        runAsGroup: gateUser,
+      },
+      hostname: "gate",
+      ...(podShape === "user-namespace" ? { hostUsers: false } : {}),
+      // A name with a dot is first asked for as it is: the rules name hosts in full.
+      dnsPolicy: "ClusterFirst",
+      dnsConfig: { options: [{ name: "ndots", value: "1" }] },
+      containers: [
+        {
+          name: gateContainer,
+          image: config.image,
+          imagePullPolicy: config.pull,
+          command: ["/bin/sh", "-c", gateScript, "sh", wholeSeconds(config.openTimeoutMs), `${pollSeconds}`],
+          workingDir: "/",
+          env: [{ name: "LD_PRELOAD", value: "" }],
+          resources: {
+            limits: { memory: mebibytes(memoryMb), cpu: processors(cpus) },
+            requests: {
+              memory: mebibytes(Math.min(reserved.memoryMb, memoryMb)),
+              cpu: processors(Math.min(reserved.cpus, cpus)),
+            },
+          },
+          terminationMessagePath: "/dev/termination-log",
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ["ALL"] },
+          },
+        },
+      ],
+    },
+  };
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { ownUnavailableReason } from "@ambit/test-cluster";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { configSchema } from "../../src/index.js";
-import { gateManifestOf } from "../../src/pod/gate-manifest.js";
+import { gateManifestOf } from "../../src/pod/manifest.js";
 import { Gated, sh } from "../support/gated.js";
 import { owner, podOf } from "../support/manifests.js";
 import { scope, specOf, TestNamespace } from "../support/on-cluster.js";

@@ -9,7 +9,7 @@ import type { z } from "zod";
 import type { PodShape } from "../../src/enter.js";
 import { configSchema, KubernetesSandbox } from "../../src/index.js";
 import { Cluster } from "../../src/pod/cluster.js";
-import { gateContainer } from "../../src/pod/gate-manifest.js";
+import { gateContainer } from "../../src/pod/manifest.js";
 import { PodMachine } from "../../src/pod/pod-machine.js";
 import { TestNamespace } from "./on-cluster.js";
 

@@ -1,7 +1,6 @@
 import { probeSpec } from "@ambit/backend-kit";
 import { describe, expect, it } from "vitest";
 import { gateGaps } from "../../src/claims.js";
-import { whyNotShown } from "../../src/gate-trial.js";
 import { configSchema } from "../../src/index.js";
 import {
   isSessionPolicy,
@@ -10,8 +9,8 @@ import {
   sessionPolicies,
   whyNotClosed,
 } from "../../src/network/policies.js";
-import { gateManifestOf } from "../../src/pod/gate-manifest.js";
-import { gateLabels, gateName, sandboxLabels } from "../../src/pod/manifest.js";
+import { gateLabels, gateManifestOf, gateName, sandboxLabels } from "../../src/pod/manifest.js";
+import { whyNotShown } from "../../src/probe.js";
 import { ruleOf } from "../support/gated.js";
 import { owner, podOf } from "../support/manifests.js";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { policySchema, reviewPolicies, whyNotClosed } from "../../src/network/policies.js";
-import { candidates, router6In, routerIn } from "../../src/network/targets.js";
+import { candidates, router6In, routerIn } from "../../src/probe.js";
 
 const policy = (name: string, spec: object) => policySchema.parse({ metadata: { name }, spec });
 const denyAll = policy("deny-all", {
