@@ -94,7 +94,7 @@ export class Reaper {
   /** Leftovers that wait for a takeover, with the start of the wait, by name. */
   #waiting = new Map<string, number>();
   readonly #replica: () => Promise<Replica>;
-  #timer: NodeJS.Timeout | undefined;
+  #keepsReaping = false;
   #log: Log | undefined;
 
   constructor(options: ReaperOptions) {
@@ -148,19 +148,24 @@ export class Reaper {
   }
 
   /**
-   * Reaps and evicts layers now, then every `reapMinutes`. Writes to the log that was passed last.
+   * Reaps and evicts layers now, then again `reapMinutes` after each search. Writes to the log that was passed last.
    *
    * @throws SandboxFailed, and what `leftovers` throws, the first time.
    */
   async keepReaping(log: Log): Promise<void> {
     this.#log = log;
-    if (this.#timer !== undefined) return;
+    if (this.#keepsReaping) return;
+    this.#keepsReaping = true;
+    await this.#reapAndLog().finally(() => this.#reapLater());
+  }
+
+  /** Once the last search has ended: on a slow platform, two would remove the same leftovers. */
+  #reapLater(): void {
     const again = () =>
-      void this.#reapAndLog().catch((error: unknown) =>
-        this.#log?.warn({ error }, "leftovers of dead runners couldn't be listed"),
-      );
-    this.#timer = setInterval(again, this.#options.reapMinutes * 60_000).unref();
-    await this.#reapAndLog();
+      this.#reapAndLog()
+        .catch((error: unknown) => this.#log?.warn({ error }, "leftovers of dead runners couldn't be listed"))
+        .finally(() => this.#reapLater());
+    setTimeout(again, this.#options.reapMinutes * 60_000).unref();
   }
 
   /** The same during an opening, which must not wait for leftovers of others: a failure is logged. */
