@@ -4,5 +4,4 @@ export * from "./destination.js";
 export * from "./guarded-lookup.js";
 export * from "./operator-policy.js";
 export * from "./replacements.js";
-export * from "./stream-replacer.js";
 export * from "./target.js";

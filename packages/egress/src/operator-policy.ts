@@ -34,8 +34,8 @@ export function resolvePrivateHosts<Settings extends Pick<OperatorAddresses, "pr
   return { ...settings, privateHosts: hasTenants ? "refuse" : "allow" };
 }
 
-/** The ranges of `privateHosts: "allow"`. A metadata service inside has a narrower block, so it stays refused. */
-const neighbourhood: readonly RangeRule[] = [
+/** Private and loopback addresses. A metadata service among them has a narrower block, so it stays refused. */
+export const privateRanges: readonly RangeRule[] = [
   { kind: "range", cidr: "10.0.0.0/8", family: 4 },
   { kind: "range", cidr: "100.64.0.0/10", family: 4 },
   { kind: "range", cidr: "127.0.0.0/8", family: 4 },
@@ -50,7 +50,7 @@ export function operatorPolicy({ privateHosts, allowedRanges }: OperatorAddresse
   const opened = allowedRanges.map(rangeOf);
   return privateHosts === "refuse"
     ? { ranges: opened, own: addressesOfThisHost }
-    : { ranges: [...neighbourhood, ...opened] };
+    : { ranges: [...privateRanges, ...opened] };
 }
 
 /**

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Replacement, Replacements, replacementsFor } from "../src/replacements.js";
-import { StreamReplacer } from "../src/stream-replacer.js";
+import { type Replacement, Replacements, replacementsFor, StreamReplacer } from "../src/replacements.js";
 
 const value = "s3cr3t/of+the~host";
 const standIn = "placeholder-of-the-run-0123456789";

@@ -6,9 +6,9 @@ export {
   makeAuthority,
   openCredentialBroker,
   openSessionBroker,
+  proxyHides,
   type SessionBrokerOptions,
 } from "./broker.js";
-export { proxyHides } from "./hides.js";
 export {
   type ImageAccess,
   type ImageTrust,

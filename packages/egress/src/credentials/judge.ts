@@ -1,8 +1,8 @@
 import type { GitService } from "@ambit/core/plugin";
 import { formatTarget, type Target } from "../target.js";
 import { type BoundCredential, isBoundTo } from "./bound.js";
-import { gitRequestOf, isLfsAction } from "./git-requests.js";
-import { isAmbiguousPath, isSafe, matchesPath, overrideIn, pathOf, readingOf } from "./limits.js";
+import { gitRequestOf, isLfsAction } from "./git.js";
+import { isAmbiguousPath, isSafe, matchesPath, overrideIn, pathOf, readingOf, unescaped } from "./limits.js";
 
 /** A request, as the client sent it. */
 interface JudgedRequest {
@@ -200,12 +200,6 @@ function formOf({ as }: BoundCredential): string {
 function readingsOf(value: string): readonly string[] {
   const parts = value.split(/[\s,;="]+/).filter((part) => part.length >= 16);
   return [value, unescaped(value), ...parts.map((part) => Buffer.from(part, "base64").toString("latin1"))];
-}
-
-function unescaped(text: string): string {
-  return text.replace(/%([0-9a-f]{2})/gi, (_match, digits: string) =>
-    String.fromCharCode(Number.parseInt(digits, 16)),
-  );
 }
 
 /** Headers that request a part of a response (RFC 9110 section 14). A server may ignore them. */

@@ -24,7 +24,8 @@ export function readingOf(request: RequestLine): "reads" | "writes" | "body" {
   return path.endsWith("/info/lfs/objects/batch") ? "body" : "writes";
 }
 
-function unescaped(text: string): string {
+/** With each percent-encoded byte as one character. Pure. */
+export function unescaped(text: string): string {
   return text.replace(/%([0-9a-f]{2})/gi, (_match, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),
   );

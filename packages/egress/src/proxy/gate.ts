@@ -8,12 +8,18 @@ import {
   unlessAborted,
 } from "@ambit/core/plugin";
 import { isResolvedByProxy, openTunnel, ProxyFailed, proxyFor } from "../client/upstream-proxy.js";
-import { decideBeforeLookup, decideConnection, type NetworkDecision } from "../decide.js";
+import {
+  type AdmittedDestination,
+  decideBeforeLookup,
+  decideConnection,
+  type EgressProtocol,
+  type NetworkDecision,
+} from "../decide.js";
 import type { Lookup } from "../guarded-lookup.js";
 import type { Target } from "../target.js";
-import type { AdmittedDestination, EgressProtocol } from "./admitted.js";
-import type { EgressChecks } from "./checks.js";
+import { readHttpDestination } from "./http/destination.js";
 import type { EgressLimits } from "./limits.js";
+import { judgeFirstFlight } from "./tunnel/first-flight.js";
 
 /** One connection attempt, with its decision. */
 export interface EgressDecision {
@@ -52,6 +58,16 @@ const unclaimed: NetworkDecision = { allowed: false, reason: "the sandbox belong
 
 /** Enough for a name with both families and one spare; more would only prolong a failure. */
 const maxAddressesTried = 4;
+
+/** Checks that an allowed connection really is for the name that it was allowed for. */
+export interface EgressChecks {
+  /** The tunnel's name and that in its first bytes. */
+  readonly firstFlight: typeof judgeFirstFlight;
+  /** A request's target and its Host header. */
+  readonly destination: typeof readHttpDestination;
+}
+
+export const egressChecks: EgressChecks = { firstFlight: judgeFirstFlight, destination: readHttpDestination };
 
 interface GateOptions {
   readonly policy: NetworkBoundary;

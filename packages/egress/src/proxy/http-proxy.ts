@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { AdmittedDestination, EgressProtocol } from "../decide.js";
 import { readAuthority, type Target } from "../target.js";
-import type { AdmittedDestination, EgressProtocol } from "./admitted.js";
 import type { CredentialProxy } from "./credentials/credential-proxy.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import { HttpClients, type Tunnel } from "./http/clients.js";

@@ -2,10 +2,8 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { NetworkBoundary, UpstreamProxy } from "@ambit/core/plugin";
 import type { ProxyCredentials } from "../credentials/values.js";
 import { addressesOfThisHost, type Lookup, lookupOnThisHost } from "../guarded-lookup.js";
-
-import { type EgressChecks, egressChecks } from "./checks.js";
 import { CredentialProxy } from "./credentials/credential-proxy.js";
-import { type EgressDecision, Gate, OpenSockets } from "./gate.js";
+import { type EgressChecks, type EgressDecision, egressChecks, Gate, OpenSockets } from "./gate.js";
 import { bytesOf, type OwnServer, unusable } from "./http/own-response.js";
 import { HttpProxy } from "./http-proxy.js";
 import {

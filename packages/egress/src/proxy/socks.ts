@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
+import type { AdmittedDestination } from "../decide.js";
 import { readTarget, type TargetReading } from "../target.js";
-import type { AdmittedDestination } from "./admitted.js";
 import type { CredentialProxy } from "./credentials/credential-proxy.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
 import type { Tunnel } from "./http/clients.js";

@@ -1,12 +1,16 @@
 /** The filtering proxy in a process elsewhere, which its runner controls over a pipe. */
-export { gateProgram, relayProgram } from "./programs.js";
-export { openRelay, type RelayOptions, type StartedRelay } from "./relay-pipe.js";
+
+export { secretBytes } from "./messages.js";
 export {
   type GatePipe,
+  gateProgram,
+  openRelay,
   openRemoteEgress,
+  type RelayOptions,
   type RemoteEgressOptions,
   RemoteGate,
   type RemoteGateOptions,
+  relayProgram,
   type ServeOptions,
+  type StartedRelay,
 } from "./remote-gate.js";
-export { secretBytes } from "./tls.js";

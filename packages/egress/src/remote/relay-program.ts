@@ -1,8 +1,7 @@
 import { createServer, type Socket } from "node:net";
 import { setTimeout as after } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
-import { lineOf, MessageReader, maxMessageBytes, type RelaySettings } from "./messages.js";
-import { relayTls } from "./tls.js";
+import { lineOf, MessageReader, maxMessageBytes, type RelaySettings, relayTls } from "./messages.js";
 
 /** Milliseconds for the gate to answer a new connection. */
 const connectMs = 10_000;

@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
-import { Decoders } from "../../src/proxy/credentials/decoders.js";
+import { Decoders } from "../../src/proxy/credentials/forward.js";
 import { SharedBudget } from "../../src/proxy/limits.js";
 import { ask, openWorld, type World } from "./brokered.js";
 

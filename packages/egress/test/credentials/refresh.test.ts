@@ -1,7 +1,7 @@
 import type { RefreshedSecret } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { openCredentialBroker } from "../../src/credentials/index.js";
-import { CredentialExpiry } from "../../src/credentials/refresh.js";
+import { CredentialExpiry } from "../../src/credentials/values.js";
 
 const second = 1_000;
 const hosts = ["git.example.test"];

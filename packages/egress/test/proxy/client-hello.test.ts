@@ -1,7 +1,10 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { maxClientHelloBytes, readClientHello } from "../../src/proxy/tunnel/client-hello.js";
-import { judgeFirstFlight } from "../../src/proxy/tunnel/first-flight.js";
+import {
+  judgeFirstFlight,
+  maxClientHelloBytes,
+  readClientHello,
+} from "../../src/proxy/tunnel/first-flight.js";
 import { readTarget } from "../../src/target.js";
 import { realClientHello } from "./tls.js";
 

@@ -6,7 +6,7 @@ import { makeCertificate } from "@ambit/fakes/certificate";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
 import { openCredentialBroker } from "../../src/credentials/index.js";
-import { relayTls } from "../../src/remote/tls.js";
+import { relayTls } from "../../src/remote/messages.js";
 import { allow, connectThrough, exchange, gather, INTERNET, openOrigin, openTcp } from "../proxy/session.js";
 import { openRemoteSession } from "./remote-session.js";
 

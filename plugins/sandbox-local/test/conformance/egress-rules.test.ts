@@ -67,7 +67,7 @@ const egress = (file: string, find: string, replace: string): Patch => ({
 const built = dirname(fileURLToPath(import.meta.resolve("@ambit/egress")));
 /** Every special block, as the built module writes it. */
 const blocks = [
-  ...readFileSync(join(built, "special-addresses.js"), "utf8").matchAll(/^ {4}\["([^"]+)", ".*"\],\n/gm),
+  ...readFileSync(join(built, "decide.js"), "utf8").matchAll(/^ {4}\["([^"]+)", ".*"\],\n/gm),
 ].map(([line, block = ""]) => ({ line, block }));
 
 const rules: readonly (readonly [name: string, patch: Patch, complaint: RegExp])[] = [
@@ -130,7 +130,7 @@ const rules: readonly (readonly [name: string, patch: Patch, complaint: RegExp])
   ],
   [
     "what is of no block is open",
-    egress("special-addresses.js", "return isPublic", "return true || isPublic"),
+    egress("decide.js", "return isPublic", "return true || isPublic"),
     /was reached, though it resolves to 127\.0\.0\.1 and 4000::1/,
   ],
   [
@@ -152,7 +152,7 @@ describe("the rules of the egress proxy", () => {
   });
 
   it.each(blocks)("are seen to miss $block", async ({ line, block }) => {
-    const patch = egress("special-addresses.js", line, "");
+    const patch = egress("decide.js", line, "");
     expect((await complaints(await mutated(block, patch))).join("\n")).toContain("was reached, though");
   });
 
@@ -163,7 +163,7 @@ describe("the rules of the egress proxy", () => {
 
 describe("the local sandbox's probe", () => {
   it.each([
-    ["link-local addresses", egress("special-addresses.js", '    ["169.254.0.0/16", "link-local"],\n', "")],
+    ["link-local addresses", egress("decide.js", '    ["169.254.0.0/16", "link-local"],\n', "")],
     [rules[0]?.[0] ?? "", rules[0]?.[1] ?? egress("", "", "")],
   ])("proves no list without the rule: %s", { timeout: 60_000 }, async (name, patch) => {
     const { backend } = await makeMutant(folderOf(`probed ${name}`), [patch], async () => ["127.0.0.1"]);

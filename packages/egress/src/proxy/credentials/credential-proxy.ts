@@ -3,20 +3,19 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { KeptPieces } from "@ambit/core/plugin";
-import { lfsDownload } from "../../credentials/git-requests.js";
+import { lfsDownload } from "../../credentials/git.js";
 import { type CredentialVerdict, findPlaceholder, judgeCredentials } from "../../credentials/judge.js";
 import { TrustedServers, UpstreamAgent } from "../../credentials/upstream.js";
 import type { ProxyCredentials } from "../../credentials/values.js";
+import type { AdmittedDestination } from "../../decide.js";
 import type { Target } from "../../target.js";
-import type { AdmittedDestination } from "../admitted.js";
 import type { Gate } from "../gate.js";
 import { HttpClients } from "../http/clients.js";
 import { valuesOf } from "../http/destination.js";
 import type { EgressLimits } from "../limits.js";
 import { SocketReader } from "../socket-reader.js";
 import { TLS_ACCESS_DENIED } from "../tunnel/tunnel.js";
-import { Decoders } from "./decoders.js";
-import { forward, sendText } from "./forward.js";
+import { Decoders, forward, sendText } from "./forward.js";
 
 /**
  * Serves the hosts of a session's credentials: terminates TLS, checks each request, and forwards it over a verified

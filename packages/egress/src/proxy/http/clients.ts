@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import type { AdmittedDestination } from "../admitted.js";
+import type { AdmittedDestination } from "../../decide.js";
 import type { EgressLimits } from "../limits.js";
 
 /** The tunnel that a client's requests are in: to a listed host, or to the session itself. */

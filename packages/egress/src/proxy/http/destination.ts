@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { readHost } from "@ambit/core/plugin";
+import type { AdmittedDestination } from "../../decide.js";
 import { readAuthority, type Target } from "../../target.js";
-import type { AdmittedDestination } from "../admitted.js";
 
 /** The destination of a plain HTTP request, and the path to request there. */
 export type RequestedDestination =

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { codeOf } from "@ambit/core/plugin";
-import type { AdmittedDestination } from "../admitted.js";
+import type { AdmittedDestination } from "../../decide.js";
 import type { Gate } from "../gate.js";
 import type { EgressLimits } from "../limits.js";
 import { SocketReader } from "../socket-reader.js";
