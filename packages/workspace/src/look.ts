@@ -1,10 +1,9 @@
 import { NotFound, OutputsFailed, RequestInvalid } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
-import type { ByteReader } from "./byte-reader.js";
+import { maxLineBytes, pathSchema } from "./collect.js";
 import { type EntryKind, type LookRefusal, type LookWish, latestMs } from "./inside/wish.js";
-import { maxLineBytes, pathSchema } from "./outputs/collect.js";
-import { askCollector } from "./programs.js";
+import { askCollector, type ByteReader } from "./programs.js";
 
 /** Names of one folder that are listed. */
 const maxEntries = 2_000;

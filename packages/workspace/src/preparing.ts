@@ -3,10 +3,9 @@ import type { ArchiveSource } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import { type DownloadOptions, download } from "./download.js";
 import { prepareGit } from "./git/prepare.js";
-import { archiveEntries } from "./sources/archive.js";
-import { type ArchiveBytes, inMemory } from "./sources/archive-reading.js";
+import type { ArchiveBytes } from "./sources/archive.js";
 import type { Prepare } from "./sources/fill.js";
-import { type PreparedSource, sourceFailed } from "./sources/source.js";
+import { type LeftOut, type PreparedSource, type SourceEntry, sourceFailed } from "./sources/source.js";
 
 import { Spool } from "./spool.js";
 
@@ -65,6 +64,15 @@ async function archived(
   }
 }
 
+function inMemory(bytes: Buffer): ArchiveBytes {
+  return {
+    size: bytes.length,
+    read: async function* (start, end) {
+      yield bytes.subarray(start, end);
+    },
+  };
+}
+
 /** @throws SourceFailed for another digest, before anything of it is unpacked */
 function unpacked(
   index: number,
@@ -84,9 +92,19 @@ function unpacked(
       ...(url === undefined ? {} : { url: withoutQuery(url) }),
       archive: { bytes: archive.size, sha256: archive.sha256 },
     },
-    entries: archiveEntries(archive, format, maxBytes),
+    entries: entriesOf(archive, format, maxBytes),
     close,
   };
+}
+
+async function* entriesOf(
+  archive: ArchiveBytes,
+  format: ArchiveSource["format"],
+  maxBytes: number,
+): AsyncGenerator<SourceEntry | LeftOut, void, undefined> {
+  // Loaded when it is needed: a server starts without the readers of archives.
+  const { archiveEntries } = await import("./sources/archive.js");
+  yield* archiveEntries(archive, format, maxBytes);
 }
 
 /** It may be signed: who has it may download. */

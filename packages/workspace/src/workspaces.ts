@@ -1,25 +1,31 @@
 import type { OwnSandbox } from "@ambit/core";
-import type { EnvironmentReceipt, Issue, RunRequest, SourceReceipt, Warning } from "@ambit/core/contract";
+import {
+  type EnvironmentReceipt,
+  type GitSource,
+  hasSetup,
+  type Issue,
+  type RunRequest,
+  type SourceReceipt,
+  type Warning,
+} from "@ambit/core/contract";
 import type { Boundary, Log, Sandbox, SandboxBackend } from "@ambit/core/plugin";
-import type { Blobs } from "./blobs/blobs.js";
+import type { Blobs } from "./blobs.js";
 import { type DownloadOptions, type OpenDownload, requireAccess } from "./download.js";
 import type { ReportSetup } from "./environment/commands.js";
 import { type BeginningRun, Environments, type Prepared } from "./environment/environments.js";
-import { setupSandbox } from "./environment/sandbox-of.js";
+import { KeptSnapshots } from "./environment/kept.js";
+import { environmentIssues, setupSandbox } from "./environment/sandbox-of.js";
 import type { SendToApi } from "./forge/api.js";
-import { openPullRequest } from "./forge/pull-request.js";
+import { whyNoPullRequest } from "./forge/pull-request.js";
+import { headOf } from "./git/checkout.js";
 import { fixOf } from "./git/failure.js";
-import { headOf } from "./git/head.js";
 import { removeGitLocks, setGitUser } from "./git/in-workspace.js";
-import { pushChanges } from "./git/push.js";
 import { gitSandbox, type OperatorReach, whyNotReached } from "./git/sandbox-of.js";
-import type { Sign } from "./outputs/pushing.js";
+import type { Sign } from "./git/signing.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
 import { preparing } from "./preparing.js";
-import { type Needed, repositoryOf, requestIssues } from "./request-issues.js";
 import type { WorkspaceSettings } from "./settings.js";
-import { unpackSnapshot } from "./snapshot/archive.js";
-import { KeptSnapshots } from "./snapshot/kept.js";
+import { unpackSnapshot } from "./snapshots/archive.js";
 import type { Snapshots } from "./snapshots/snapshots.js";
 import { fillFrom, type Prepare } from "./sources/fill.js";
 import { archiveOfLocal, type LocalEntry } from "./sources/local.js";
@@ -325,13 +331,7 @@ export class Workspaces {
       folder,
       blobs,
       blobsTitle,
-      repository: repository && {
-        url: repository.url,
-        into: repository.into,
-        push: pushChanges,
-        openPullRequest: (output, pushed, signal) => openPullRequest(output, pushed, send, signal),
-        sign,
-      },
+      repository: repository && { url: repository.url, into: repository.into, send, sign },
     });
   }
 }
@@ -340,4 +340,66 @@ const mebibyte = 1_048_576;
 
 function filledWith({ workspace }: Pick<RunRequest, "workspace">, prepared: Prepared): Filled {
   return { ...prepared, sources: workspace === undefined ? undefined : prepared.sources };
+}
+
+/** What workspaces need of a request. */
+type Needed = Pick<
+  RunRequest,
+  "workspace" | "outputs" | "sandboxPermission" | "environment" | "fork" | "sessionId" | "harnessFiles"
+>;
+
+interface IssueOptions {
+  readonly reach: OperatorReach;
+  /** Whether a plugin keeps files. */
+  readonly hasBlobs: boolean;
+}
+
+/** Why this server can't give a request its workspace, environment or outputs. */
+function requestIssues(request: Needed, { reach, hasBlobs }: IssueOptions): readonly Issue[] {
+  const { outputs, workspace } = request;
+  const issues = [...environmentIssues(request)];
+  const unreached = (workspace?.sources ?? []).flatMap((source, index): Issue[] => {
+    if (source.type === "files" || source.url === undefined) return [];
+    const { url, credential } = source;
+    const message = whyNotReached({ url, credential }, reach);
+    return message === undefined ? [] : [{ path: `workspace.sources[${index}].url`, message }];
+  });
+  issues.push(...unreached);
+  issues.push(...forkIssues(request, hasBlobs));
+  const repository = repositoryOf({ workspace });
+  const wish = outputs?.git?.pullRequest;
+  if (wish !== undefined && repository !== undefined) {
+    const problem = whyNoPullRequest(repository.url, wish);
+    if (problem !== undefined)
+      issues.push({ path: `outputs.git.pullRequest.${problem.field}`, message: problem.message });
+  }
+  if (outputs?.git !== undefined && repository === undefined) {
+    const message = "needs exactly one git source in workspace.sources, whose repository it is pushed to";
+    issues.push({ path: "outputs.git", message });
+  }
+  if (outputs === undefined || hasBlobs) return issues;
+  const message =
+    "can't be kept: no plugin for files is loaded. Add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins";
+  return [...issues, { path: "outputs", message }];
+}
+
+function forkIssues({ fork, workspace, environment, sessionId }: Needed, isKept: boolean): readonly Issue[] {
+  if (fork === undefined) return [];
+  const issues: Issue[] = [];
+  if (workspace !== undefined || hasSetup(environment))
+    issues.push({ path: "fork", message: "already has files: leave workspace and environment.setup out" });
+  if (fork.session !== undefined && fork.session === sessionId)
+    issues.push({ path: "fork.session", message: "is this request's own session: send another sessionId" });
+  if (fork.snapshot !== undefined && !isKept) {
+    const message =
+      "can't be kept here: add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins";
+    issues.push({ path: "fork.snapshot", message });
+  }
+  return issues;
+}
+
+/** The request's one git source. */
+function repositoryOf({ workspace }: Pick<RunRequest, "workspace">): GitSource | undefined {
+  const [first, second] = (workspace?.sources ?? []).filter((source) => source.type === "git");
+  return second === undefined ? first : undefined;
 }

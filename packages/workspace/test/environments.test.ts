@@ -6,7 +6,7 @@ import { runRequestSchema } from "@ambit/core/contract";
 import type { Log, Sandbox } from "@ambit/core/plugin";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { Environments, type PreparedRun } from "../src/environment/environments.js";
-import { KeptSnapshots } from "../src/snapshot/kept.js";
+import { KeptSnapshots } from "../src/environment/kept.js";
 import { hostSandbox } from "./host-sandbox.js";
 
 let folder: string;

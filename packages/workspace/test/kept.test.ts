@@ -5,9 +5,9 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { runRequestSchema } from "@ambit/core/contract";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { KeptSnapshots } from "../src/environment/kept.js";
 import { environmentKey } from "../src/environment/key.js";
 import { setupSandbox } from "../src/environment/sandbox-of.js";
-import { KeptSnapshots } from "../src/snapshot/kept.js";
 
 const day = 86_400_000;
 const limits = { maxSnapshots: 10, maxBytes: 1_000_000, maxUnusedMs: 30 * day, rebuildAfterMs: 7 * day };

@@ -1,6 +1,6 @@
 import type { Log, Sandbox, SandboxLayers } from "@ambit/core/plugin";
 import { describe, expect, it } from "vitest";
-import { Layers } from "../src/environment/layers.js";
+import { Layers } from "../src/environment/environments.js";
 import { hostSandbox } from "./host-sandbox.js";
 
 const noSignal = new AbortController().signal;

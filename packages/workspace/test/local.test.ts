@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { unpackSnapshot } from "../src/snapshot/archive.js";
+import { unpackSnapshot } from "../src/snapshots/archive.js";
 import { archiveOfLocal, type LocalEntry } from "../src/sources/local.js";
 import { hostSandbox } from "./host-sandbox.js";
 

@@ -1,5 +1,5 @@
 import { buffer } from "node:stream/consumers";
-import type { Blobs } from "../src/blobs/blobs.js";
+import type { Blobs } from "../src/blobs.js";
 
 /** Blobs in memory. */
 export function memoryBlobs(): Blobs & { readonly kept: Map<string, Map<string, Buffer>> } {

@@ -2,7 +2,7 @@ import { createSecretKey, randomBytes } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import { StoreFailed } from "@ambit/core";
 import { describe, expect, it } from "vitest";
-import { type Blobs, FileSealing, sealedBlobs } from "../src/blobs/index.js";
+import { type Blobs, FileSealing, sealedBlobs } from "../src/blobs.js";
 import { memoryBlobs } from "./memory-blobs.js";
 
 const header = 52;

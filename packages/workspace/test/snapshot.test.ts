@@ -22,7 +22,7 @@ import { SetupFailed, SnapshotFailed } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { withoutSecrets } from "../src/environment/search.js";
-import { packSnapshot, type SnapshotFacts, unpackSnapshot } from "../src/snapshot/archive.js";
+import { packSnapshot, type SnapshotFacts, unpackSnapshot } from "../src/snapshots/archive.js";
 import { hostSandbox } from "./host-sandbox.js";
 
 const limits = { maxEntries: 10_000, maxBytes: 16 * 1_048_576 };

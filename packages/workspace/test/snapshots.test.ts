@@ -2,7 +2,7 @@ import { createHash, createSecretKey, randomBytes } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 
 import { expect, test } from "vitest";
-import { type Blobs, FileSealing } from "../src/blobs/index.js";
+import { type Blobs, FileSealing } from "../src/blobs.js";
 import { Snapshots } from "../src/index.js";
 import { hostSandbox } from "./host-sandbox.js";
 import { memoryBlobs } from "./memory-blobs.js";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type OwnSandbox, SetupFailed, SnapshotFailed } from "@ambit/core";
+import { messageOf, type OwnSandbox, SetupFailed, SnapshotFailed } from "@ambit/core";
 import {
   type EnvironmentReceipt,
   projectOf,
@@ -7,15 +7,20 @@ import {
   type SourceReceipt,
   type Warning,
 } from "@ambit/core/contract";
-import { limitVariables, type Sandbox, unlessAborted } from "@ambit/core/plugin";
+import {
+  type Log,
+  limitVariables,
+  type Sandbox,
+  type SandboxLayers,
+  unlessAborted,
+} from "@ambit/core/plugin";
 import { runScript } from "../programs.js";
-import { packSnapshot, type SnapshotLimits, unpackSnapshot } from "../snapshot/archive.js";
-import type { KeptFacts, KeptSnapshots } from "../snapshot/kept.js";
+import { packSnapshot, type SnapshotLimits, unpackSnapshot } from "../snapshots/archive.js";
 import { placeOf } from "../sources/source.js";
 import { type ReportSetup, requestedCommands, runCommands } from "./commands.js";
 import { readDevcontainer, repositoryFolder } from "./devcontainer.js";
+import type { KeptFacts, KeptSnapshots } from "./kept.js";
 import { environmentKey, readSystem, systemOf } from "./key.js";
-import { Layers, type LayersOfRun } from "./layers.js";
 import { usedSecrets, withoutSecrets } from "./search.js";
 
 interface EnvironmentsOptions {
@@ -57,7 +62,7 @@ export interface Prepared {
 }
 
 /** What a sandbox begins with instead of being filled. */
-export interface Beginning {
+interface Beginning {
   /** The layer's name. */
   readonly layer: string;
   readonly prepared: Prepared;
@@ -347,4 +352,66 @@ async function removeSources(
     throw new SetupFailed(
       `The files of workspace.sources can't be told from what environment.setup made: ${stderr.trim()}. Leave environment.inputs out, or let the commands leave these files in their places.`,
     );
+}
+
+/** The layers of one run's backend. */
+interface LayersOfRun {
+  readonly kept: SandboxLayers;
+  /** Opens the sandbox that becomes a layer. */
+  readonly open: (name: string) => Promise<Sandbox>;
+  readonly log: Log;
+}
+
+/** Makes layers of what is kept. They save time: what fails here is logged, and the files are copied. */
+export class Layers {
+  /** Those that a run of this process makes now, by name. */
+  readonly #making = new Map<string, Promise<boolean>>();
+
+  /**
+   * Whether there is such a layer now. One that is missing is made, by one run for all that ask at the same time. Never rejects.
+   * @param write puts its files into a new sandbox
+   * @param signal gives it up: there is none then.
+   */
+  async ensure(
+    { kept, open, log }: LayersOfRun,
+    name: string,
+    write: (into: Sandbox) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    try {
+      return await unlessAborted(signal, async () => {
+        const others = this.#making.get(name);
+        if (others !== undefined) return await others;
+        if (await kept.has(name, signal)) return true;
+        return await this.#once(name, async () => {
+          await make(await open(name), write);
+          return true;
+        });
+      });
+    } catch (error) {
+      log.warn({ error: messageOf(error) }, "a prepared environment couldn't be kept as a layer");
+      return false;
+    }
+  }
+
+  async #once(name: string, act: () => Promise<boolean>): Promise<boolean> {
+    const making = this.#making.get(name) ?? act();
+    this.#making.set(name, making);
+    try {
+      return await making;
+    } finally {
+      this.#making.delete(name);
+    }
+  }
+}
+
+async function make(sandbox: Sandbox, write: (into: Sandbox) => Promise<void>): Promise<void> {
+  try {
+    if (sandbox.keepAsLayer === undefined) throw new TypeError("the sandbox can't become a layer");
+    await write(sandbox);
+    await sandbox.keepAsLayer();
+  } catch (error) {
+    await sandbox.close();
+    throw error;
+  }
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { SandboxFailed } from "@ambit/core";
 import type { RunRequest, Source } from "@ambit/core/contract";
 import type { Boundary, Sandbox } from "@ambit/core/plugin";
-import { globsOf } from "../inside/globs.js";
+import { globsOf } from "../inside/paths.js";
 import { runScript } from "../programs.js";
 import { placeOf } from "../sources/source.js";
 

@@ -3,7 +3,7 @@ import type { RunRequest } from "@ambit/core/contract";
 import { KeptPieces } from "@ambit/core/plugin";
 import { Automaton, formsOf } from "@ambit/secret-forms";
 import { bytesOf, chunkSizeIn, lineOf, maxLineBytes, SnapshotError } from "../inside/snapshot/format.js";
-import { snapshotFailed } from "../snapshot/archive.js";
+import { snapshotFailed } from "../snapshots/archive.js";
 
 /** A part of what the archive holds. */
 interface ContentPart {

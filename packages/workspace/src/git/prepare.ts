@@ -1,7 +1,7 @@
 import { messageOf, OutputsFailed } from "@ambit/core";
 import type { GitSource, OmissionReason } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
-import { type Collected, collect } from "../outputs/collect.js";
+import { type Collected, collect } from "../collect.js";
 import { type LeftOut, type PreparedSource, type SourceEntry, sourceFailed } from "../sources/source.js";
 
 import { Spool } from "../spool.js";

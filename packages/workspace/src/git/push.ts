@@ -1,10 +1,34 @@
 import { createHash } from "node:crypto";
-import type { Pushed, PushOptions } from "../outputs/pushing.js";
+import type { GitReceipt, OutputsRequest } from "@ambit/core/contract";
+import type { Sandbox } from "@ambit/core/plugin";
 import type { PatchedFile } from "../patch/git-patch.js";
 import type { Spool } from "../spool.js";
 import { failed, lastWords, moved, requireSuccess } from "./failure.js";
 import { Git, type GitCommand, type GitRun, idsCommand, idsIn, type TakeLast } from "./git.js";
 import { isLfsPointer, lfsPointer, lfsSettings, maxPointerBytes } from "./lfs.js";
+import type { Sign } from "./signing.js";
+
+export interface PushOptions {
+  readonly output: NonNullable<OutputsRequest["git"]>;
+  readonly url: string;
+  /** The commit that the workspace began with. */
+  readonly base: string;
+  /** Whether an earlier run of the session left files that may not be in it, such as ignored ones. */
+  readonly isContinued: boolean;
+  /** With paths as they are in the repository; at least one. */
+  readonly changes: readonly PatchedFile[];
+  readonly spool: Spool;
+  /** For git alone. */
+  readonly sandbox: Sandbox;
+  readonly maxFileBytes: number;
+  /** When the commit is made, in milliseconds since 1970. */
+  readonly at: number;
+  /** Undefined: it isn't signed. */
+  readonly sign: Sign | undefined;
+  /** Keeps the commit as a bundle of git. */
+  readonly keep: (bundle: AsyncIterable<Uint8Array>) => Promise<GitReceipt["bundle"]>;
+  readonly signal: AbortSignal;
+}
 
 /** A file as git is to have it. */
 export interface Content {
@@ -136,7 +160,7 @@ const attributesRef = "refs/ambit/attributes";
  * @returns undefined where nothing of the repository changed
  * @throws OutputsFailed; the signal's reason
  */
-export async function pushChanges(given: PushOptions): Promise<Pushed | undefined> {
+export async function pushChanges(given: PushOptions): Promise<GitReceipt | undefined> {
   const { output, url, base, sign } = given;
   const isPushed = output.push === "branch";
   const repository = new PushedRepository(given);
@@ -218,7 +242,7 @@ async function committed(
   repository: PushedRepository,
   contents: readonly Content[],
   options: PushOptions,
-): Promise<Pick<Pushed, "commit" | "bundle">> {
+): Promise<Pick<GitReceipt, "commit" | "bundle">> {
   const { base, sign, keep } = options;
   const asked = idsCommand(resultRef);
   const replaced = replacing(options);
@@ -229,7 +253,7 @@ async function committed(
     { args: ["read-tree", resultRef] },
     replaced,
   ];
-  let facts: Pushed["bundle"] | undefined;
+  let facts: GitReceipt["bundle"] | undefined;
   const keeping = async (commands: readonly GitCommand[], id: string) => {
     const naming = { args: ["update-ref", repository.branch, id] };
     const bundling = { args: ["bundle", "create", "--quiet", "-", repository.branch, `^${base}`] };

@@ -1,5 +1,7 @@
 import { createHash, createPrivateKey, sign as signBytes } from "node:crypto";
-import type { Sign } from "../outputs/pushing.js";
+
+/** Signs a commit's bytes as `ssh-keygen -Y sign` does. Its key stays outside every sandbox. @returns in PEM */
+export type Sign = (commit: Buffer) => string;
 
 /** Namespace of git's signatures (gitformat-signature), and the format's version. */
 const namespace = "git";

@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import { fstatSync, readSync } from "node:fs";
-import { writeAll } from "./stdout.js";
+import { fstatSync, readSync, writeSync } from "node:fs";
 import type { LookAnswer, WishAnswer } from "./wish.js";
 
 /** Bytes of a content that are sent at a time. */
-export const chunkBytes = 65_536;
+const chunkBytes = 65_536;
 
 export function answer(line: WishAnswer | LookAnswer): undefined {
   writeAll(Buffer.from(`${JSON.stringify(line)}\n`));
@@ -44,4 +43,24 @@ function forEachChunk(fd: number, size: number, use: (bytes: Buffer) => void): n
     at += length;
   }
   return at;
+}
+
+const stdout = 1;
+const neverChanged = new Int32Array(new SharedArrayBuffer(4));
+
+/** These programs do one thing after the other, and have nothing else to do while a pipe is full or empty. */
+export function waitForOneMs(): undefined {
+  Atomics.wait(neverChanged, 0, 0, 1);
+}
+
+/** Writes to a pipe that may be full, which Node reports as an error. */
+export function writeAll(bytes: Buffer): undefined {
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += writeSync(stdout, bytes, at);
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
+      waitForOneMs();
+    }
+  }
 }

@@ -1,4 +1,5 @@
-import { closeSync, lstatSync, readlinkSync, type Stats } from "node:fs";
+import { closeSync, fstatSync, lstatSync, readlinkSync, readSync, type Stats } from "node:fs";
+import ignore, { type Ignore } from "ignore";
 import { answer, digestOf, sendContent } from "./answers.js";
 import {
   closeFolder,
@@ -11,10 +12,8 @@ import {
   openFolder,
   textOf,
 } from "./folder.js";
-import { isGitFolder } from "./git-folder.js";
-import { type Globs, globsOf } from "./globs.js";
-import { type IgnoreRules, isIgnored, rulesIn } from "./ignored.js";
 import { look } from "./look.js";
+import { type Globs, globsOf, isGitFolder } from "./paths.js";
 import { type LookWish, stateOf, type Wish, type WishAnswer } from "./wish.js";
 
 /** Folders within each other; each holds a descriptor while it is looked at. */
@@ -34,7 +33,7 @@ type Reason = Extract<WishAnswer, { type: "omitted" }>["reason"];
  * Walks the workspace with the rights of the sandbox's processes: what they can't read doesn't leave. Every file is read
  * through a descriptor, without following a link on the way.
  */
-export class Collection {
+class Collection {
   readonly #wish: Wish;
   readonly #known: ReadonlyMap<string, string>;
   /** Folders of known paths. */
@@ -247,4 +246,52 @@ export function main(input: string): void {
   const wish: Wish | LookWish = JSON.parse(input);
   if ("look" in wish) look(wish);
   else new Collection(wish).run();
+}
+
+/** Bytes of one `.gitignore`; a larger one isn't read. */
+const maxBytes = 1_048_576;
+
+/** The rules of one `.gitignore`, for paths below its folder. */
+interface IgnoreRules {
+  /** The folder's path, with a slash at its end; empty for the workspace. */
+  readonly below: string;
+  readonly rules: Ignore;
+}
+
+/** The rules that hold in a folder: those of the folders above it, and its own. */
+function rulesIn(folder: Folder, path: string, above: readonly IgnoreRules[]): readonly IgnoreRules[] {
+  const text = readRules(folder);
+  if (text === undefined) return above;
+  return [...above, { below: path === "" ? "" : `${path}/`, rules: ignore().add(text) }];
+}
+
+/** As git decides: the last rule of the deepest file that matches. @param path with a slash at the end of a folder's. */
+function isIgnored(path: string, rules: readonly IgnoreRules[]): boolean {
+  for (let index = rules.length - 1; index >= 0; index -= 1) {
+    const one = rules[index];
+    if (one === undefined) continue;
+    const { ignored, unignored } = one.rules.test(path.slice(one.below.length));
+    if (ignored || unignored) return ignored;
+  }
+  return false;
+}
+
+function readRules(folder: Folder): string | undefined {
+  let fd: number;
+  try {
+    fd = openFile(folder, Buffer.from(".gitignore"));
+  } catch {
+    return undefined;
+  }
+  try {
+    const { size } = fstatSync(fd);
+    if (!fstatSync(fd).isFile() || size > maxBytes) return undefined;
+    const content = Buffer.alloc(size);
+    const length = readSync(fd, content, 0, size, 0);
+    return content.toString("utf8", 0, length);
+  } catch {
+    return undefined;
+  } finally {
+    closeSync(fd);
+  }
 }

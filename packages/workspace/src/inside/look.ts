@@ -11,7 +11,7 @@ import {
   openFolder,
   textOf,
 } from "./folder.js";
-import { isGitFolder } from "./git-folder.js";
+import { isGitFolder } from "./paths.js";
 import { type EntryKind, type LookRefusal, type LookWish, latestMs } from "./wish.js";
 
 /** Shows it with the rights of the sandbox's processes, through descriptors and without following a link on the way. */

@@ -1,10 +1,34 @@
 import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { StoreFailed } from "@ambit/core";
-import { type JsonLimits, parseBoundedJson } from "@ambit/core/contract";
+import { type JsonLimits, outputFileSchema, parseBoundedJson } from "@ambit/core/contract";
 import { readText } from "@ambit/core/plugin";
-import type { Blob, Blobs } from "../blobs/blobs.js";
-import { looksSealed } from "../blobs/sealing.js";
-import { blobNames, manifestSchema, type OutputsManifest } from "./manifest.js";
+import type { Pack } from "tar-stream";
+import { z } from "zod";
+import { type Blob, type Blobs, looksSealed } from "../blobs.js";
+
+/** What is kept of a run's outputs, as the file `manifest` beside them. */
+const manifestSchema = z.strictObject({
+  version: z.literal(1),
+  /** Milliseconds since 1970. */
+  createdAt: z.int(),
+  files: z.array(
+    outputFileSchema.extend({
+      /** Of the blob with its content. */
+      name: z.string(),
+    }),
+  ),
+  patch: z.strictObject({ size: z.int(), sha256: z.string() }).optional(),
+});
+export type OutputsManifest = z.infer<typeof manifestSchema>;
+
+/** Names of an owner's blobs. */
+export const blobNames = {
+  manifest: "manifest",
+  patch: "patch",
+  bundle: "bundle",
+  file: (index: number) => `file-${index}`,
+} as const;
 
 /** Of a manifest: 10,000 files with long paths. */
 const manifestLimits: JsonLimits = { maxLength: 16 * 1024 * 1024, maxValues: 200_000, maxDepth: 4 };
@@ -27,9 +51,9 @@ export class KeptOutputs {
 
   /** Undefined for a run without outputs. @throws Error where they can't be read */
   static async of(owner: string, blobs: Blobs): Promise<KeptOutputs | undefined> {
-    const found = await blobs.get(owner, blobNames.manifest);
-    if (found === undefined) return undefined;
-    const { text, isWhole } = await readText(found.content, manifestLimits.maxLength);
+    const blob = await blobs.get(owner, blobNames.manifest);
+    if (blob === undefined) return undefined;
+    const { text, isWhole } = await readText(blob.content, manifestLimits.maxLength);
     if (!isWhole) throw new Error("the manifest of a run's outputs is too large");
     if (looksSealed(text)) {
       const message =
@@ -42,8 +66,8 @@ export class KeptOutputs {
 
   /** Undefined where no file with this path left the workspace. */
   async file(path: string): Promise<Blob | undefined> {
-    const found = this.manifest.files.find((file) => file.path === path);
-    return found === undefined ? undefined : await this.#blobs.get(this.#owner, found.name);
+    const kept = this.manifest.files.find((file) => file.path === path);
+    return kept === undefined ? undefined : await this.#blobs.get(this.#owner, kept.name);
   }
 
   /** Undefined where the request asked for none. */
@@ -65,7 +89,24 @@ export class KeptOutputs {
 
   async *#archived(): AsyncGenerator<Uint8Array, void, undefined> {
     // Loaded when it is needed: a server starts without it.
-    const { archiveOf } = await import("./archive-of-files.js");
-    yield* archiveOf(this.manifest, (name) => this.#blobs.get(this.#owner, name));
+    const { pack } = await import("tar-stream");
+    const archive = pack();
+    void this.#fill(archive).then(
+      () => archive.finalize(),
+      (error: unknown) => archive.destroy(error instanceof Error ? error : new Error(String(error))),
+    );
+    yield* Readable.from(archive);
+  }
+
+  async #fill(archive: Pack): Promise<void> {
+    const { createdAt, files } = this.manifest;
+    const mtime = new Date(createdAt);
+    for (const { path, name, size, executable } of files) {
+      const blob = await this.#blobs.get(this.#owner, name);
+      if (blob === undefined) throw new Error(`the content of ${path} is missing`);
+      const entry = archive.entry({ name: path, size, mode: executable ? 0o755 : 0o644, mtime });
+      // If its reader leaves, both end: the content's file is closed, and the entry's error is handled.
+      await pipeline(blob.content, entry);
+    }
   }
 }

@@ -1,8 +1,8 @@
 import { OutputsFailed } from "@ambit/core";
 import type { OutputChange, OutputFile, OutputsReceipt } from "@ambit/core/contract";
+import type { Collected, CollectedFile, Omission } from "../collect.js";
 import type { PatchedFile, PatchSide } from "../patch/git-patch.js";
 import type { Spool } from "../spool.js";
-import type { Collected, CollectedFile, Omission } from "./collect.js";
 
 /** Omitted paths that the receipt names. */
 const maxNamed = 1_000;

@@ -1,6 +1,6 @@
 import { messageOf } from "@ambit/core";
 import type { Log } from "@ambit/core/plugin";
-import type { Blobs } from "../blobs/blobs.js";
+import type { Blobs } from "../blobs.js";
 import type { Snapshots } from "../snapshots/snapshots.js";
 import { ownsSnapshots } from "../snapshots/stored.js";
 

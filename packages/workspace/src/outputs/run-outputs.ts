@@ -1,16 +1,19 @@
 import { createHash } from "node:crypto";
 import { isAmbitError, messageOf, OutputsFailed } from "@ambit/core";
-import type { GitSource, OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
+import type { GitReceipt, GitSource, OutputsReceipt, OutputsRequest } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
-import type { Blobs } from "../blobs/blobs.js";
+import type { Blobs } from "../blobs.js";
+import { type Collected, collect } from "../collect.js";
+import type { SendToApi } from "../forge/api.js";
+import { openPullRequest } from "../forge/pull-request.js";
+import { pushChanges } from "../git/push.js";
+import type { Sign } from "../git/signing.js";
 import { stateOf } from "../inside/wish.js";
 import { gitPatch, type PatchedFile } from "../patch/git-patch.js";
 import type { WorkspaceSettings } from "../settings.js";
 import { Spool } from "../spool.js";
-import { type Collected, collect } from "./collect.js";
+import { blobNames, type OutputsManifest } from "./kept-outputs.js";
 import { type Base, byPath, changeOf, fileOf, listed } from "./listed.js";
-import { blobNames, type OutputsManifest } from "./manifest.js";
-import type { OpenPullRequest, Push, Pushed, Sign } from "./pushing.js";
 
 interface OutputsOptions {
   /** Of the blobs: the run's key. */
@@ -25,8 +28,9 @@ interface OutputsOptions {
   /** The one that `outputs.git` is pushed to. */
   readonly repository?:
     | (Pick<GitSource, "url" | "into"> & {
-        readonly push: Push;
-        readonly openPullRequest: OpenPullRequest;
+        /** For the API of its host. */
+        readonly send: SendToApi;
+        /** Undefined: its commits aren't signed. */
         readonly sign: Sign | undefined;
       })
     | undefined;
@@ -105,7 +109,7 @@ export class RunOutputs {
     const late = AbortSignal.timeout(settings.sourcesTimeoutMs);
     const sandbox = await open();
     try {
-      return await repository.push({
+      return await pushChanges({
         output: outputs.git,
         url: repository.url,
         base: from.commit,
@@ -133,10 +137,10 @@ export class RunOutputs {
    * Opens the pull request of what was pushed. Undefined where none is asked for.
    * @throws OutputsFailed; the signal's reason
    */
-  async openPullRequest(pushed: Pushed, signal: AbortSignal): Promise<Pushed["pullRequest"]> {
+  async openPullRequest(pushed: GitReceipt, signal: AbortSignal): Promise<GitReceipt["pullRequest"]> {
     const { outputs, repository } = this.#options;
     if (outputs.git === undefined || repository === undefined || !pushed.pushed) return undefined;
-    return await repository.openPullRequest(outputs.git, pushed, signal);
+    return await openPullRequest(outputs.git, pushed, repository.send, signal);
   }
 
   async close(): Promise<void> {
@@ -214,7 +218,7 @@ export class RunOutputs {
     return await this.#keepCounted(blobs, blobNames.patch, patch());
   }
 
-  async #keepBundle(bundle: AsyncIterable<Uint8Array>): Promise<Pushed["bundle"]> {
+  async #keepBundle(bundle: AsyncIterable<Uint8Array>): Promise<GitReceipt["bundle"]> {
     const most = this.#options.settings.maxSourceMiB * 1_048_576;
     return await this.#keepCounted(await this.#options.blobs(), blobNames.bundle, atMost(bundle, most));
   }

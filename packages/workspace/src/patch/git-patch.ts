@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { createDeflate } from "node:zlib";
+import type { StructuredPatchHunk } from "diff";
 import type { Spool, Spooled } from "../spool.js";
 
 /** One side of a change. */
@@ -50,8 +51,6 @@ async function* textPatch(
   old: string,
   now: string,
 ): AsyncGenerator<Buffer, void, undefined> {
-  // Loaded when it is needed: a server starts without it.
-  const { hunksOf } = await import("./hunks.js");
   const hunks = await hunksOf(old, now);
   if (hunks === "") return;
   const from = before === undefined ? "/dev/null" : lineName("a", path);
@@ -141,4 +140,55 @@ function groupOf(line: Buffer, at: number): readonly number[] {
     value = Math.floor(value / 85);
   }
   return group;
+}
+
+/** Lines that may differ before a file is shown as replaced: beyond, finding the shortest difference takes too long. */
+const maxEditLength = 1_000;
+/** Lines of a text, beyond which a file is shown as replaced too: no other caller is served while all its lines are read. */
+const maxLines = 50_000;
+
+/**
+ * The difference of two texts as a patch has it. Texts hold one character for each byte, so that any encoding survives.
+ * Others are served in between.
+ */
+async function hunksOf(before: string, after: string): Promise<string> {
+  if (linesIn(before) > maxLines || linesIn(after) > maxLines) return replaced(before, after);
+  // Loaded when it is needed: a server starts without it.
+  const { structuredPatch } = await import("diff");
+  const hunks = await new Promise<readonly StructuredPatchHunk[] | undefined>((resolve) => {
+    structuredPatch("", "", before, after, "", "", {
+      context: 3,
+      maxEditLength,
+      callback: (patch) => resolve(patch?.hunks),
+    });
+  });
+  return hunks === undefined ? replaced(before, after) : hunks.map(hunkText).join("");
+}
+
+function hunkText({ oldStart, oldLines, newStart, newLines, lines }: StructuredPatchHunk): string {
+  // An empty side begins before its first line.
+  const from = oldLines === 0 && oldStart === 1 ? 0 : oldStart;
+  const to = newLines === 0 && newStart === 1 ? 0 : newStart;
+  return `@@ -${from},${oldLines} +${to},${newLines} @@\n${lines.map((line) => `${line}\n`).join("")}`;
+}
+
+function replaced(before: string, after: string): string {
+  const old = linesIn(before);
+  const now = linesIn(after);
+  const head = `@@ -${old === 0 ? 0 : 1},${old} +${now === 0 ? 0 : 1},${now} @@\n`;
+  return head + marked("-", before) + marked("+", after);
+}
+
+/** Each line with the sign before it. */
+function marked(sign: string, text: string): string {
+  if (text === "") return "";
+  const isWhole = text.endsWith("\n");
+  const lines = (isWhole ? text.slice(0, -1) : text).replaceAll("\n", `\n${sign}`);
+  return `${sign}${lines}\n${isWhole ? "" : "\\ No newline at end of file\n"}`;
+}
+
+function linesIn(text: string): number {
+  let count = text === "" || text.endsWith("\n") ? 0 : 1;
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count += 1;
+  return count;
 }

@@ -8,8 +8,8 @@ import {
   snapshotInfoSchema,
 } from "@ambit/core/contract";
 import { z } from "zod";
-import type { Blobs } from "../blobs/blobs.js";
-import { ByteReader } from "../byte-reader.js";
+import type { Blobs } from "../blobs.js";
+import { ByteReader } from "../programs.js";
 
 const maxUserMessages = 1_000;
 

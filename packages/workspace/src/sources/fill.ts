@@ -2,8 +2,16 @@ import { createHash } from "node:crypto";
 import type { SourceFailed } from "@ambit/core";
 import type { Source, SourceReceipt } from "@ambit/core/contract";
 import type { FileEntry, Sandbox } from "@ambit/core/plugin";
-import { ArchiveDamaged, ArchiveTooLarge, TarHeaderTooLong } from "./archive-reading.js";
-import { type LeftOut, type PreparedSource, placeOf, type SourceEntry, sourceFailed } from "./source.js";
+import {
+  ArchiveDamaged,
+  ArchiveTooLarge,
+  type LeftOut,
+  type PreparedSource,
+  placeOf,
+  type SourceEntry,
+  sourceFailed,
+  TarHeaderTooLong,
+} from "./source.js";
 
 /** Bytes and files that are written at a time. */
 const batch = { bytes: 4 * 1024 * 1024, files: 200 } as const;

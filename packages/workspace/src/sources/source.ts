@@ -52,3 +52,12 @@ export function sourceFailed(
 ): SourceFailed {
   return new SourceFailed(`workspace.sources[${index}] ${message}`, reason, { cause });
 }
+
+/** An archive isn't of its format. */
+export class ArchiveDamaged extends Error {}
+
+/** An archive has more than was asked for. */
+export class ArchiveTooLarge extends Error {}
+
+/** An archive says too much of a file beside its content. */
+export class TarHeaderTooLong extends Error {}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { branchIn, namesOf } from "../../src/git/head.js";
+import { branchIn, namesOf } from "../../src/git/checkout.js";
 
 const id = "a".repeat(40);
 const listed = (...names: readonly string[]) => names.map((name) => `${id}\t${name}\n`).join("");

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import { settingsOf } from "../../src/git/config.js";
+import { settingsOf } from "../../src/git/repository.js";
 import { changedContents, isReadFromIndex, Sparse } from "../../src/git/tree.js";
 
 describe("what is wanted of a repository", () => {

@@ -1,5 +1,5 @@
 import { readSync } from "node:fs";
-import { waitForOneMs, writeAll } from "../stdout.js";
+import { waitForOneMs, writeAll } from "../answers.js";
 import { maxLineBytes, SnapshotError } from "./format.js";
 
 const stdin = 0;

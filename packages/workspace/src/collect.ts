@@ -2,11 +2,10 @@ import { OutputsFailed } from "@ambit/core";
 import { type OmissionReason, workspaceFileSchema } from "@ambit/core/contract";
 import type { Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
-import type { ByteReader } from "../byte-reader.js";
-import { isGitFolder } from "../inside/git-folder.js";
-import type { Wish } from "../inside/wish.js";
-import { askCollector } from "../programs.js";
-import type { Spool, Spooled } from "../spool.js";
+import { isGitFolder } from "./inside/paths.js";
+import type { Wish } from "./inside/wish.js";
+import { askCollector, type ByteReader } from "./programs.js";
+import type { Spool, Spooled } from "./spool.js";
 
 /** Bytes of one line. */
 export const maxLineBytes = 65_536;
@@ -23,7 +22,7 @@ export const pathSchema = printableSchema.refine((path) => !path.split("/").some
 });
 
 /** As the program inside sends them; checked, since the sandbox's processes may have changed them. */
-export const answerSchema = z.discriminatedUnion("type", [
+const answerSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("file"),
     path: pathSchema,

@@ -81,7 +81,7 @@ export interface SnapshotLimits {
 export type SnapshotPart = "all" | "workspace" | "home";
 
 /** The folders of a part, as seen inside. Pure. */
-export function foldersOf({ workspace, home }: Pick<Sandbox, "workspace" | "home">, part: SnapshotPart) {
+function foldersOf({ workspace, home }: Pick<Sandbox, "workspace" | "home">, part: SnapshotPart) {
   return {
     ...(part === "home" ? {} : { workspace }),
     ...(part === "workspace" ? {} : { home }),

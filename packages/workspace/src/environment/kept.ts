@@ -34,7 +34,7 @@ function trailerOf(facts: KeptFacts): Buffer {
 }
 
 /** Undefined for a file that is no whole snapshot. */
-export async function factsOf(handle: FileHandle): Promise<KeptFacts | undefined> {
+async function factsOf(handle: FileHandle): Promise<KeptFacts | undefined> {
   const { size } = await handle.stat();
   if (size < lengthDigits) return undefined;
   const length = Number(await text(handle, size - lengthDigits, lengthDigits));

@@ -1,6 +1,73 @@
 import { createCipheriv, createDecipheriv, hkdfSync, type KeyObject, randomBytes } from "node:crypto";
-import { StoreFailed } from "@ambit/core";
-import type { Blobs } from "./blobs.js";
+import { offerTitle, PluginBrokeContract, StoreFailed } from "@ambit/core";
+import type { BlobsBackend } from "@ambit/core/plugin";
+
+/**
+ * Keeps files, those of each owner apart: an owner is a run, or a snapshot. An open one: every method rejects with
+ * `StoreFailed` while it can't be reached. A plugin offers it as its `blobs`.
+ */
+export interface Blobs {
+  /**
+   * Writes a file; one of that name is replaced. Readers see the earlier file or the whole new one. If the content throws,
+   * nothing is kept of it, and this rejects with what it threw.
+   * @param name `[a-z0-9._-]{1,64}`, not `owner`
+   * @throws TypeError for another name; StoreFailed
+   */
+  put(owner: string, name: string, content: AsyncIterable<Uint8Array>): Promise<void>;
+  /** Undefined where there is none. @throws StoreFailed, as its content does */
+  get(owner: string, name: string): Promise<Blob | undefined>;
+  /** The files of an owner, in no order. @throws StoreFailed */
+  files(owner: string): AsyncIterable<BlobFile>;
+  /** Deletes one file of an owner, who stays. Succeeds if there is none. @throws StoreFailed */
+  deleteFile(owner: string, name: string): Promise<void>;
+  /** The owners whose first file was written before that time. @param before in milliseconds since 1970 */
+  owners(before: number): AsyncIterable<BlobOwner>;
+  /** Deletes all files of an owner. Succeeds if there are none. */
+  delete(owner: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface BlobOwner {
+  readonly owner: string;
+  /** When its first file was written, in milliseconds since 1970. */
+  readonly since: number;
+}
+
+export interface BlobFile {
+  readonly name: string;
+  /** When it was written, in milliseconds since 1970. */
+  readonly at: number;
+}
+
+export interface Blob {
+  /** Bytes. */
+  readonly size: number;
+  /** For one reader. Nothing is open before it is read. */
+  readonly content: AsyncIterable<Uint8Array>;
+}
+
+/** @throws TypeError for a name that could lead elsewhere */
+export function requireBlobName(name: string): string {
+  if (!/^[a-z0-9][a-z0-9._-]{0,63}$/.test(name) || name === "owner")
+    throw new TypeError(`'${name}' can't be the name of a blob`);
+  return name;
+}
+
+const methods = ["put", "get", "files", "deleteFile", "owners", "delete", "close"] as const;
+
+/** What a plugin opened, checked. @throws PluginBrokeContract for something that isn't one */
+export function openedBlobs(backend: Pick<BlobsBackend, "name">, opened: unknown): Blobs {
+  if (isBlobs(opened)) return opened;
+  const needed = `an object with ${methods.join(", ")}`;
+  throw new PluginBrokeContract(
+    `${offerTitle(backend)} returned what it must not from open(): it must be ${needed}.`,
+  );
+}
+
+function isBlobs(opened: unknown): opened is Blobs {
+  if (typeof opened !== "object" || opened === null) return false;
+  return methods.every((method) => typeof Reflect.get(opened, method) === "function");
+}
 
 /**
  * A file at rest: the mark, the key's name, a salt, then chunks of 64 KiB, each AES-256-GCM with its own tag. The construction is
@@ -14,7 +81,7 @@ const headerBytes = mark.length + sizes.keyName + sizes.salt;
 const sealedChunk = sizes.chunk + sizes.tag;
 
 /** Of one file: it is opened under the same names as it was sealed. */
-export interface SealedName {
+interface SealedName {
   readonly owner: string;
   readonly name: string;
 }
@@ -81,7 +148,7 @@ export function looksSealed(begin: string): boolean {
 }
 
 /** Bytes of what a sealed file holds; 0 for one that is too short to hold anything. Pure. */
-export function sizeInside(sealedSize: number): number {
+function sizeInside(sealedSize: number): number {
   const chunks = Math.ceil((sealedSize - headerBytes) / sealedChunk);
   return Math.max(0, sealedSize - headerBytes - chunks * sizes.tag);
 }
