@@ -11,11 +11,11 @@ import {
 } from "@ambit/core/plugin";
 import type { Lookup } from "@ambit/egress";
 import type { ModelRouteConfig } from "./config.js";
+import { endpointIssues } from "./endpoint.js";
 import { allowedModels, priceOf } from "./models.js";
 import { protocols } from "./protocols/index.js";
-import { HeldBytes } from "./request/held-bytes.js";
+import { HeldBytes } from "./request/read-body.js";
 import { openRoute } from "./route.js";
-import { endpointIssues } from "./upstream/endpoint.js";
 
 /**
  * Carries requests to models through `sandbox.expose`. Its network is the run's channel and no egress; it could only

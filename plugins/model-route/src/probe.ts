@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import type { Finding, ModelUse } from "@ambit/core/plugin";
 import { openResponse } from "@ambit/egress/client";
 import { configSchema } from "./config.js";
-import { HeldBytes } from "./request/held-bytes.js";
+import { HeldBytes } from "./request/read-body.js";
 import { openRoute } from "./route.js";
 
 /**

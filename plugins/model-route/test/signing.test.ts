@@ -3,8 +3,7 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { describe, expect, it } from "vitest";
 import { configSchema, ModelRouteGateway } from "../src/index.js";
-import { accountIn } from "../src/protocols/service-account.js";
-import { accountTokens } from "../src/protocols/service-account-tokens.js";
+import { accountIn, accountTokens } from "../src/protocols/service-account.js";
 import { routeTo, serving, useOf } from "./support/stage.js";
 
 const gateway = new ModelRouteGateway(configSchema.parse({}));

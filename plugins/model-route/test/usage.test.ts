@@ -1,8 +1,6 @@
 import { startModelServer } from "@ambit/model-server";
 import { describe, expect, it } from "vitest";
-import { HeldBytes } from "../src/request/held-bytes.js";
-import { readBody } from "../src/request/read-body.js";
-import { askingForUsage } from "../src/request/usage.js";
+import { askingForUsage, HeldBytes, readBody } from "../src/request/read-body.js";
 import { routeTo, serving, useOf } from "./support/stage.js";
 
 const prices = { "m-*": { input: 10, output: 100, cached: 1 } };

@@ -9,8 +9,7 @@ import {
   queryOf,
   unknownCall,
 } from "./protocol.js";
-import { accountIn } from "./service-account.js";
-import { accountTokens } from "./service-account-tokens.js";
+import { accountIn, accountTokens } from "./service-account.js";
 
 const call =
   /^\/(v1|v1beta1)\/projects\/([\w-]{1,60})\/locations\/([a-z0-9-]{1,40})\/publishers\/(anthropic|google)\/models\/([\w.@-]{1,120}):(rawPredict|streamRawPredict|generateContent|streamGenerateContent|countTokens)$/;

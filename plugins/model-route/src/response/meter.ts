@@ -3,8 +3,7 @@ import type { Price } from "../config.js";
 import { JsonScan } from "../json-scan.js";
 import { bytesPerToken, costOf } from "../models.js";
 import { type Counted, type Finish, nothingCounted, type Protocol } from "../protocols/protocol.js";
-import { AwsEvents } from "./aws-events.js";
-import { EventLines, type ResponseReader, WholeDocument } from "./readers.js";
+import { AwsEvents, EventLines, type ResponseReader, WholeDocument } from "./readers.js";
 
 /** Bytes of an event around the text that it brings. */
 const eventFrame = 300;

@@ -11,7 +11,7 @@ import type { Lookup } from "@ambit/egress";
 import { listening } from "@ambit/fakes/listening";
 import { onTestFinished } from "vitest";
 import { configSchema } from "../../src/config.js";
-import { HeldBytes } from "../../src/request/held-bytes.js";
+import { HeldBytes } from "../../src/request/read-body.js";
 import { openRoute } from "../../src/route.js";
 
 export const key = "sk-real-0123456789abcdef";

@@ -1,15 +1,14 @@
 import type { Issue, ModelUse } from "@ambit/core/plugin";
-import { addressesOfThisHost, literalAddress, portOf, rangeOf, whyClosed } from "@ambit/egress";
-import type { ModelRouteConfig } from "../config.js";
-import { isReserved } from "../request/headers.js";
-
-/** The addresses of `localhost` and its subdomains (RFC 6761). */
-const loopback = ["127.0.0.0/8", "::1/128"].map(rangeOf);
-/** Ranges that an endpoint which is itself such an address allows: no link-local and no metadata address. */
-const nameable = [
-  ...loopback,
-  ...["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"].map(rangeOf),
-];
+import {
+  addressesOfThisHost,
+  literalAddress,
+  portOf,
+  privateRanges,
+  rangeOf,
+  whyClosed,
+} from "@ambit/egress";
+import type { ModelRouteConfig } from "./config.js";
+import { isReserved } from "./request/headers.js";
 
 type Addresses = Pick<ModelRouteConfig, "allowedRanges" | "privateHosts">;
 
@@ -23,7 +22,7 @@ export function whyAddressClosed(
   const operators = allowedRanges.map(rangeOf);
   if (privateHosts === "refuse")
     return whyClosed(address, operators, { port: portOf(url), own: addressesOfThisHost() });
-  return whyClosed(address, isNamed ? [...nameable, ...operators] : operators, { port: portOf(url) });
+  return whyClosed(address, isNamed ? [...privateRanges, ...operators] : operators, { port: portOf(url) });
 }
 
 /** Why the endpoint can't be used at all. */
