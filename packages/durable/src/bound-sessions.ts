@@ -53,7 +53,7 @@ export class BoundSessions {
     return this.bindNamed({ project: projectOf(request), session: request.sessionId, sandbox }, maxOpen);
   }
 
-  /** The same before the run is admitted. */
+  /** Binds a session before its run is admitted. */
   async bindNamed(
     { project, session, sandbox }: Pick<StoredRun, "project" | "session" | "sandbox">,
     maxOpen?: number,
@@ -91,7 +91,7 @@ export class BoundSessions {
     return "bound";
   }
 
-  /** Undefined for a session that isn't bound. */
+  /** This replica's record of a session. Undefined for a session that isn't bound. */
   holding(name: StoredSessionName): Holding | undefined {
     return this.#bound.get(keyOf(name));
   }
@@ -140,7 +140,7 @@ export class BoundSessions {
   /** The address of another living replica that has a session; undefined if none has it. */
   async addressOf(session: string, project: string | undefined): Promise<string | undefined> {
     const sessions = await this.options.store.sessions({ project: project ?? null, limit: 10_000 });
-    return sessions.find((one) => one.session === session && one.replica !== this.replica)?.address;
+    return sessions.find((open) => open.session === session && open.replica !== this.replica)?.address;
   }
 
   /** Ends a session whose replica is lost. Undefined if there is none. */

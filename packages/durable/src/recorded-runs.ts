@@ -69,7 +69,7 @@ export class RecordedRuns {
   readonly #retaining: Retaining;
   readonly deliveries: Deliveries;
 
-  /** For requests of callers: it answers in time, or rejects with StoreFailed. */
+  /** The store for requests of callers: it answers in time, or rejects with StoreFailed. */
   readonly store: Store;
   readonly #logs: RunLogs;
 
@@ -211,7 +211,7 @@ export class RecordedRuns {
     return this.#retryWhileDown(() => this.options.store.get(id), signal);
   }
 
-  /** The same without its result, which may be large. */
+  /** A run without its result, which may be large. */
   async summary(id: string, signal?: AbortSignal): Promise<StoredRun | undefined> {
     const [run] = await this.#retryWhileDown(() => this.options.store.list({ id, limit: 1 }), signal);
     return run;

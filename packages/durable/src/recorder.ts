@@ -29,7 +29,7 @@ export interface LeasedHold {
 
 /** A run as it is recorded. The runner's `Run` is one. */
 export interface RecordedRun {
-  /** As its caller knows it. */
+  /** The id by which the caller knows the run. */
   readonly id: string;
   /** Its id in the store, where runs of all callers are. */
   readonly key: string;
@@ -41,7 +41,7 @@ export interface RecordedRun {
   /** What is stored for those who end it, if this process dies, or continue it. */
   readonly recovery: {
     readonly trace?: string;
-    /** By observer. */
+    /** What each observer needs, by the observer's name. */
     readonly recoveries: Readonly<Record<string, string>>;
   };
   /** The request without its secrets. Undefined where it is too large to be kept. */
@@ -119,7 +119,7 @@ const gathering = { events: 16, characters: 65_536, timeoutMs: 2 };
 /** Questions of one run that are sent to its webhook at most: an agent can ask any number. */
 const maxQuestions = 100;
 
-/** Of a run that another replica has. */
+/** Why a run ends here that another replica has. */
 export const takenOver = "Another replica has taken this run over.";
 const unreachable = "The run's events could not be stored: the store can't be reached, or is full.";
 
@@ -190,7 +190,7 @@ export class Recorder {
 
   async #record(): Promise<RunResult | undefined> {
     let result: RunResult | undefined;
-    // Its readers get what is in the log already before it starts to work.
+    // The run's readers get what is in the log already before the run starts to work.
     if (this.options.isAnnounced) await nextTurn();
     for await (const part of this.run.parts(gathering)) {
       if ("result" in part) result = part.result;
@@ -302,5 +302,5 @@ function summarised(result: Omit<RunResult, "events">): RunSummary {
 const beginning = (text: string, length: number) =>
   text.length <= length ? text : text.slice(0, pieceEnd(text, length));
 
-/** Without half a character at its begin. */
+/** The end of a text, which doesn't begin with half a character. */
 const ending = (text: string, length: number) => text.slice(-length).replace(/^[\uDC00-\uDFFF]/, "");

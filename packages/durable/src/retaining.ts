@@ -103,7 +103,7 @@ export class Retaining {
     }
   }
 
-  /** Its open questions, before their time. */
+  /** Ends the open questions of a run, before their time. */
   async #expireOf(runId: string): Promise<void> {
     while (!this.#isClosed) {
       const page = { runId, state: "open", limit: maxQuestions, maxCharacters, without: ["answer"] } as const;

@@ -43,7 +43,7 @@ export interface RunLogsOptions {
  * a store that can't be reached for a moment.
  */
 export class RunLogs {
-  /** Those that are written here. */
+  /** The logs that are written here. */
   readonly #open = new Map<string, RunLog>();
   /** Rows that are being read, for readers that ask for them at the same time: a result may be large. */
   readonly #reading = new Map<string, Promise<StoredRun | undefined>>();
@@ -79,7 +79,7 @@ export class RunLogs {
         // One that follows a queued run joins it when it begins.
         reader ??= this.#open.get(id)?.pace?.join(last);
         reader?.hasTaken(last);
-        // Of a run here, all is asked without a pause: what is added in one would wake nobody.
+        // There is no pause until the wait below for a run here: what is added in a pause would wake no reader.
         const chunks = recent()?.after(last, pageCharacters) ?? (await this.#read(id, last, signal));
         const page = pageOf(chunks, last);
         if (page !== undefined) {
@@ -226,13 +226,13 @@ export class RunLog {
     this.pace?.runEnded();
   }
 
-  /** Its writer writes nothing more. */
+  /** The writer writes nothing more. */
   close(): void {
     this.onClosed();
     this.recent.wake();
   }
 
-  /** Of a log that keeps the latest records only: those that its readers can't have any more. */
+  /** The records that the readers of a log can't have any more which keeps only the latest ones. */
   #dropped(): Pick<EventGroup, "dropped"> {
     const { recent, pace } = this;
     const characters = recent.dropped - this.#droppedCharacters;

@@ -84,7 +84,7 @@ export class Sealing {
     throw failure;
   }
 
-  /** Equal for equal requests, and reveals nothing about them. */
+  /** A digest that is equal for equal requests, and reveals nothing about them. */
   digest(request: unknown): string {
     return digestWith(this.#newest, request);
   }

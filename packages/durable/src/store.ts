@@ -29,7 +29,7 @@ export type RunStateName = z.infer<typeof runStateSchema>;
 export const interactionStateSchema = z.enum(questionStates);
 export type InteractionState = QuestionState;
 
-/** Of a webhook's message. `pending`: the next attempt follows. `failed`: none does. */
+/** The state of a webhook's message. `pending`: the next attempt follows. `failed`: none does. */
 export const deliveryStateSchema = z.enum(["pending", "delivered", "failed"]);
 export type DeliveryState = z.infer<typeof deliveryStateSchema>;
 
@@ -62,7 +62,7 @@ export interface NewDelivery {
 }
 
 export interface NewRun extends OfProject {
-  /** Of a run that a tenant began, with its project: `project/id`. */
+  /** The run's id. That of a run that a tenant began has the project: `project/id`. */
   readonly id: string;
   readonly session: string | undefined;
   readonly state: "queued" | "running";
@@ -81,7 +81,7 @@ export interface NewRun extends OfProject {
   readonly sealedRecovery?: string;
   /** The request without its secrets, for those who begin the run again, encrypted like a request. */
   readonly sealedCopy?: string;
-  /** Its first events, which are in the log as soon as it exists. Default: none. */
+  /** The run's first events, which are in the log as soon as it exists. Default: none. */
   readonly announced?: Omit<EventChunk, "first">;
 }
 
@@ -135,7 +135,7 @@ export interface RunQuota {
 /** What may be queued, over all replicas. A project's runs may take no more than they leave free. */
 export interface QueueLimits {
   readonly queuedRuns: number;
-  /** Of their sealed requests. */
+  /** The bytes of their sealed requests. */
   readonly queuedBytes: number;
 }
 
@@ -184,7 +184,7 @@ export interface Tallies {
    * or of an unknown model.
    */
   readonly groups: readonly (Tally & { readonly key: string | undefined })[];
-  /** Of all runs of these days. */
+  /** The sum of all runs of these days. */
   readonly total: Tally;
 }
 
@@ -235,7 +235,7 @@ export interface EventChunk {
 export interface RunEnd {
   /** What its models cost, in US dollars. Default 0. */
   readonly usd?: number;
-  /** Of its models. Default 0. */
+  /** The cost of the run's models. Default 0. */
   readonly inputTokens?: number;
   readonly outputTokens?: number;
   /** At most 128 characters. Undefined: unknown. */
@@ -323,9 +323,9 @@ export interface SessionPlace extends StoredSessionName {
 
 /** Fingerprints of the keys with which a replica protects what it stores. */
 export interface ReplicaKeys {
-  /** Of the one that it encrypts with. */
+  /** The fingerprint of the key that it encrypts with. */
   readonly newest: string;
-  /** Of all that it can read, the newest included. */
+  /** The fingerprints of all keys that it reads with, the newest included. */
   readonly readable: readonly string[];
   /** Whether it joins although stored content was encrypted with a key that is lost. */
   readonly mayLoseContent: boolean;
@@ -351,7 +351,7 @@ export interface StoredSession extends OfProject {
   readonly session: string;
   readonly sandbox: string;
   readonly replica: string;
-  /** Of that replica. */
+  /** The address of that replica. */
   readonly address: string;
   readonly createdAt: number;
   readonly usedAt: number;
@@ -362,7 +362,7 @@ export interface Delivery extends NewDelivery, OfProject {
   readonly state: DeliveryState;
   /** Attempts so far, including one in progress. */
   readonly attempts: number;
-  /** Of those, the attempts before it was last sent again on request. */
+  /** The attempts that were made before the message was last sent again on request. */
   readonly earlierAttempts: number;
   /** The HTTP status of the last attempt's answer. */
   readonly status: number | undefined;
@@ -430,9 +430,9 @@ export interface Retained {
 export interface Store {
   /** @returns the run that already has this id, and nothing is written; undefined when it was created. */
   create(run: NewRun): Promise<StoredRun | undefined>;
-  /** The same, if its project's quota has room for a running run: no two replicas take the last place. */
+  /** Creates a run if its project's quota has room for a running run: no two replicas take the last place. */
   createWithin(run: NewRun, quota: RunQuota): Promise<StoredRun | "over_quota" | undefined>;
-  /** The same for a queued run, if the queue has room for it and its sealed request, which is ASCII. */
+  /** Creates a queued run if the queue has room for it and its sealed request, which is ASCII. */
   createQueued(run: NewRun, limits: QueueLimits): Promise<StoredRun | "queue_full" | undefined>;
   /** One for each of these projects, in their order. */
   usage(projects: readonly string[]): Promise<readonly ProjectUsage[]>;
@@ -440,7 +440,7 @@ export interface Store {
   tallies(query: TallyQuery): Promise<Tallies>;
   /** Makes this replica the owner of a queued run. Undefined when it isn't queued any more. */
   claim(id: string, replica: string): Promise<{ fence: number; sealedRequest: string } | undefined>;
-  /** Of a claimed run: it wasn't known when the run was created. Nothing happens to a run of another owner. */
+  /** Keeps the recovery of a claimed run, which wasn't known when the run was created. Nothing happens to a run of another owner. */
   keepRecovery(id: string, fence: number, recovery: StoredRecovery): Promise<void>;
   /**
    * Queued runs that this replica should try to claim, the oldest first; none whose session a run has now, or `holdSession` would

@@ -99,13 +99,15 @@ export class StoredAnswers {
     const unknown = await this.#interactions({ ...of, state: "unknown", without });
     const newest = questions.find(({ state }) => state !== "open");
     return {
-      entries: questions.map((one) => ({ ...entryOf(one), hasOutcome: one.state === "used" })).reverse(),
+      entries: questions
+        .map((question) => ({ ...entryOf(question), hasOutcome: question.state === "used" }))
+        .reverse(),
       unknown: unknown.map(({ id }) => id),
       trace: newest === undefined ? undefined : await this.#traceOf(newest.runId),
     };
   }
 
-  /** Undefined for one sealed with another key, too. */
+  /** What is stored of an answer. Undefined also for an answer that was sealed with another key. */
   async read({ id }: Question) {
     const [question] = await this.#interactions({ id, holds: true, limit: 1, without: ["payload"] });
     const body = question?.answer === undefined ? undefined : this.unsealed(id, question.answer);
@@ -115,7 +117,7 @@ export class StoredAnswers {
     return outcome.success ? { outcome: outcome.data } : undefined;
   }
 
-  /** Of a request's messages, or live. */
+  /** Keeps an answer that came with a request's messages, or live. */
   async keep({ id }: Question, { output, isError }: Answer): Promise<void> {
     await this.#attempt("keep an answer", async () => {
       const [question] = await this.#interactions({ id, limit: 1, without: ["payload", "answer"] });
@@ -126,7 +128,7 @@ export class StoredAnswers {
     });
   }
 
-  /** False if it was used before, or if the store can't be read: then the user is asked again. */
+  /** Claims an answer for a run. False if it was used before, or if the store can't be read: then the user is asked again. */
   async claim({ id }: Question, run: string): Promise<boolean> {
     const { store } = this.options;
     return (await this.#attempt("claim an answer", () => store.claimAnswer(id, run))) ?? false;
@@ -165,7 +167,7 @@ export class StoredAnswers {
     }
   }
 
-  /** Undefined for one that is too long to be kept. */
+  /** An outcome, sealed. Undefined for one that is too long to be kept. */
   #sealed(id: string, outcome: Outcome | undefined): string | undefined {
     if (outcome === undefined || outcome.output.length > maxOutcome) return undefined;
     const sealed = this.options.sealing.seal(id, outcome);
@@ -178,7 +180,7 @@ export class StoredAnswers {
     return retryWhileDown("read answers", settings.retryTimeoutMs, log, () => store.interactions(query));
   }
 
-  /** Undefined where the store can't do it. */
+  /** The result of the step. Undefined where the store can't do it. */
   async #attempt<Result>(what: string, act: () => Promise<Result>): Promise<Result | undefined> {
     const { settings, log } = this.options;
     try {
@@ -189,7 +191,7 @@ export class StoredAnswers {
     }
   }
 
-  /** Of the run that asked. Undefined where it can't be read: no run fails for a link in its trace. */
+  /** The trace of the run that asked. Undefined where it can't be read: no run fails for a link in its trace. */
   async #traceOf(runId: string): Promise<string | undefined> {
     const runs = await this.options.store.list({ id: runId, limit: 1 }).catch(() => []);
     return runs[0]?.trace;

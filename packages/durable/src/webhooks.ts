@@ -123,7 +123,7 @@ function ofRun({ id, session, project }: MessageSource) {
   return { runId: idOfRun(id), sessionId: session, projectId: project };
 }
 
-/** Without the changes of files where only they are too long: the run's events have them. */
+/** A question's payload. It lacks the changes of files where only they are too long: the run's events have them. */
 function payloadOf(json: string) {
   const payload: InteractionPayload = JSON.parse(json);
   if (json.length <= maxTextLength) return { payload };
@@ -358,5 +358,5 @@ export class Deliveries {
 
 /** The names that occur so often, or more. */
 function namesOver(names: readonly string[], max: number): readonly string[] {
-  return [...new Set(names)].filter((name) => names.filter((one) => one === name).length >= max);
+  return [...new Set(names)].filter((name) => names.filter((other) => other === name).length >= max);
 }

@@ -18,7 +18,7 @@ const deliveryInfoSchema = z.strictObject({
   /** The header `webhook-id` of every attempt. */
   id: z.string(),
   event: webhookEventSchema,
-  /** Of the receiver's address. */
+  /** The host of the receiver's address. */
   host: z.string(),
   state: deliveryStateSchema,
   attempts: z.int(),
@@ -108,7 +108,7 @@ export const sessionsResponseSchema = z.strictObject({
       sessionId: z.string(),
       projectId: z.string().optional(),
       sandbox: z.string(),
-      /** Of the replica that has it. */
+      /** The address of the replica that has it. */
       address: z.string(),
       createdAt: time,
       usedAt: time,
@@ -119,7 +119,7 @@ export type SessionsResponse = z.infer<typeof sessionsResponseSchema>;
 
 /** `GET /runs/{runId}/request` */
 export const runRequestResponseSchema = z.strictObject({
-  /** As `POST /run` takes it, with `[redacted]` in place of each secret. */
+  /** The request as `POST /run` takes it, with `[redacted]` in place of each secret. */
   request: z.record(z.string(), z.unknown()),
 });
 export type RunRequestResponse = z.infer<typeof runRequestResponseSchema>;

@@ -130,7 +130,7 @@ class RunFigures implements RunObservation {
     if (began === undefined) return;
     this.#calls.delete(from);
     this.#calls.set(to, began);
-    // Its reader gets a result for it, which is none.
+    // A reader gets a result for the earlier id too, which ends no call.
     if (this.#renamed.size < maxOpenCalls) this.#renamed.add(from);
   }
 

@@ -82,8 +82,8 @@ export class Columns {
   /** Reads a text column that has one of the given values. */
   oneOf<Text extends string>(name: string, texts: readonly Text[]): Text {
     const value = this.text(name);
-    const found = texts.find((text) => text === value);
-    if (found === undefined) throw new Error(`The column ${name} holds an unknown value.`);
-    return found;
+    const known = texts.find((text) => text === value);
+    if (known === undefined) throw new Error(`The column ${name} holds an unknown value.`);
+    return known;
   }
 }

@@ -50,12 +50,12 @@ export function prepared<Name extends string>(
   name?: string,
 ): (values: Readonly<Record<Name, Value>>) => Statement {
   const places: Name[] = [];
-  const placed = build((one) => sql`${places.push(one)}`);
+  const placed = build((name) => sql`${places.push(name)}`);
   const { sql: text, parameters } = placed.compile(compiler);
   // The number that stands for a value is its place, from 1.
   const order = parameters.flatMap((place) => (typeof place === "number" ? (places[place - 1] ?? []) : []));
   return (values) => {
-    const ordered = order.map((one) => values[one]);
+    const ordered = order.map((name) => values[name]);
     return name === undefined ? { text, values: ordered } : { name, text, values: ordered };
   };
 }
@@ -84,7 +84,7 @@ export function locking({ lock }: Pick<Database, "lock">): Sql {
   return sql.raw(lock);
 }
 
-/** The same, without rows that another one locks. */
+/** Ends a SELECT that locks its rows and skips those that another transaction locks. */
 export function lockSkipping({ lock }: Pick<Database, "lock">): Sql {
   return sql.raw(lock === "" ? "" : `${lock} SKIP LOCKED`);
 }

@@ -207,7 +207,7 @@ export function questionRows(
             sql`INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
             SELECT id, events - 1, events, ${asText(text)} FROM ambit_runs WHERE ${expired}`,
           ),
-          ...deliveries.map((one) => addDelivery(database, one, expired)),
+          ...deliveries.map((delivery) => addDelivery(database, delivery, expired)),
           countExpiry(id, text.length),
           statement(
             sql`UPDATE ambit_interactions SET state = 'expired' WHERE id = ${id} AND state = 'expiring'`,

@@ -87,8 +87,8 @@ export function replicaRows(
     },
 
     async drain(replica) {
-      const one = sql`UPDATE ambit_replicas SET draining = 1 WHERE id = ${replica}`;
-      await database.run([statement(one)], "end");
+      const query = sql`UPDATE ambit_replicas SET draining = 1 WHERE id = ${replica}`;
+      await database.run([statement(query)], "end");
     },
 
     async supersede(prefix, replica) {

@@ -103,7 +103,7 @@ export function retentionRows(database: Database): Pick<Store, "delete" | "retai
     await database.run(
       [
         statement(sql`DELETE FROM ambit_deliveries WHERE state <> 'pending' AND ${older("created_at")}`),
-        // Longer than any run that could use an answer again.
+        // This is longer than any run that could use an answer again.
         statement(
           sql`DELETE FROM ambit_used_answers WHERE ${older("used_at", 4 * Math.max(maxAgeMs, interactionMs))}`,
         ),
@@ -120,7 +120,7 @@ export function retentionRows(database: Database): Pick<Store, "delete" | "retai
   }
 
   return {
-    /** False if there is none. */
+    /** Deletes a run with its data. False if there is none. */
     async delete(id) {
       const deleted = await deleteChosen([id], sql`1 = 1`);
       await scrub();

@@ -55,18 +55,18 @@ function createRun(database: Pick<Database, "now">, run: NewRun, condition = sql
     WHERE ${condition} ON CONFLICT (id) DO NOTHING RETURNING id`;
 }
 
-/** After `createRun`: its first events. Those of an existing run with its id stay as they are. */
+/** Adds the first events of a run after `createRun`. Those of an existing run with its id stay as they are. */
 function announce({ id, replica, announced }: NewRun): readonly Statement[] {
   if (announced === undefined) return [];
   const { count, text } = announced;
-  const one = sql`INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
+  const query = sql`INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
     SELECT id, 1, events, ${asText(text)} FROM ambit_runs
     WHERE id = ${id} AND replica = ${replica} AND events = ${count} AND fence = 1
     ON CONFLICT (run_id, first_event) DO NOTHING`;
-  return [statement(one, "announce run")];
+  return [statement(query, "announce run")];
 }
 
-/** Both in one statement. */
+/** Creates a run with its first events in one statement. */
 function createAnnounced(create: Sql, { count, text }: NonNullable<NewRun["announced"]>): Sql {
   return sql`WITH created AS (${create})
     INSERT INTO ambit_chunks (run_id, first_event, last_event, body)
@@ -337,14 +337,14 @@ function questionsOf(
         AND state IN ${list(statesBefore("withdraw"))} AND EXISTS (SELECT 1 FROM ambit_runs WHERE ${isOwned})`,
       ),
     ),
-    ...deliveries.map((one) => addDelivery(database, one, isOwned)),
+    ...deliveries.map((delivery) => addDelivery(database, delivery, isOwned)),
   ];
 }
 
 /** Runs that aren't being deleted. */
 const isVisible = sql`state <> 'deleted'`;
 
-/** Where a run's log is. */
+/** The state of a run, and the number of its last event. */
 const selectHead = prepared<"id">(
   (value) => sql`SELECT id, state, fence, events FROM ambit_runs WHERE id = ${value("id")} AND ${isVisible}`,
   "head",
@@ -447,7 +447,7 @@ function isWithin(
   return all(conditions);
 }
 
-/** Its project's runs count twice: they leave as much free as they take. */
+/** Whether the queue has room for a run. The queued runs of its project count twice: they leave as much free as they take. */
 function hasRoom({ project, sealedRequest = "" }: NewRun, { queuedRuns, queuedBytes }: QueueLimits): Sql {
   const isOwn = sql`project = ${asText(project)}`;
   const bytes = sql`OCTET_LENGTH(sealed)`;

@@ -77,22 +77,22 @@ export function sessionRows(
 
     async keepSession({ project = "", session, replica }, fence, sealed, when = "idle") {
       const [handover, remains] = when === "idle" ? [sealed, undefined] : [undefined, sealed];
-      const [kept] = await database.run([
+      const [updated] = await database.run([
         statement(
           sql`UPDATE ambit_sessions SET handover = ${handover}, remains = ${remains}
           WHERE ${all(equal({ project, session, replica, fence }))} RETURNING session`,
         ),
       ]);
-      return kept?.length === 1 ? "written" : "fenced";
+      return updated?.length === 1 ? "written" : "fenced";
     },
 
     async releaseSession({ project = "", session, replica }, handover) {
-      const own = all(equal({ project, session, replica }));
-      const one =
+      const isOwn = all(equal({ project, session, replica }));
+      const query =
         handover === undefined
-          ? sql`DELETE FROM ambit_sessions WHERE ${own}`
-          : sql`UPDATE ambit_sessions SET replica = '', handover = ${handover}, remains = NULL WHERE ${own}`;
-      await database.run([statement(one)], "end");
+          ? sql`DELETE FROM ambit_sessions WHERE ${isOwn}`
+          : sql`UPDATE ambit_sessions SET replica = '', handover = ${handover}, remains = NULL WHERE ${isOwn}`;
+      await database.run([statement(query)], "end");
     },
 
     /** The row stays, without an owner: if the earlier owner is still alive, its fence is too low. */
@@ -130,9 +130,9 @@ export function sessionRows(
 
     async keepUse({ project = "", session }, use) {
       const larger = figures.map((name) => {
-        const [column, one] = [sql.ref(name), sql.ref(`excluded.${name}`)];
-        const other = sql.ref(`ambit_spending.${name}`);
-        return sql`${column} = CASE WHEN ${one} > ${other} THEN ${one} ELSE ${other} END`;
+        const [column, added] = [sql.ref(name), sql.ref(`excluded.${name}`)];
+        const current = sql.ref(`ambit_spending.${name}`);
+        return sql`${column} = CASE WHEN ${added} > ${current} THEN ${added} ELSE ${current} END`;
       });
       const [[row = {}] = []] = await database.run([
         statement(

@@ -87,7 +87,7 @@ class FolderBlobs implements Blobs {
 
   async *files(owner: string): AsyncGenerator<BlobFile, void, undefined> {
     const folder = this.#folderOf(owner);
-    const found = await orFailed("list files", async () => {
+    const files = await orFailed("list files", async () => {
       try {
         return await readdir(folder);
       } catch (error) {
@@ -95,7 +95,7 @@ class FolderBlobs implements Blobs {
         throw error;
       }
     });
-    for (const name of found) {
+    for (const name of files) {
       if (name === ownerFile) continue;
       const path = join(folder, name);
       const at = await orFailed("list files", () => timeOf(path));
@@ -117,12 +117,12 @@ class FolderBlobs implements Blobs {
     for await (const { name } of folder) {
       if (!/^[0-9a-f]{64}$/.test(name)) continue;
       const path = join(this.#folder, name, ownerFile);
-      const found = await orFailed("list the owners of files", async () => {
+      const owners = await orFailed("list the owners of files", async () => {
         const since = await timeOf(path);
         if (since === undefined || since >= before) return undefined;
         return { owner: await readFile(path, "utf8"), since };
       });
-      if (found !== undefined) yield found;
+      if (owners !== undefined) yield owners;
     }
   }
 

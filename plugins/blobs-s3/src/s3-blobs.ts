@@ -233,8 +233,8 @@ class S3Blobs implements Blobs {
     let Objects: { Key: string }[] = [];
     const flush = async () => {
       if (Objects.length === 0) return;
-      const asked = new DeleteObjectsCommand({ ...this.#bucket, Delete: { Objects, Quiet: true } });
-      const { Errors: [left] = [] } = await this.#client.send(asked);
+      const command = new DeleteObjectsCommand({ ...this.#bucket, Delete: { Objects, Quiet: true } });
+      const { Errors: [left] = [] } = await this.#client.send(command);
       if (left !== undefined) throw new Error(`${left.Code ?? "Error"}: ${left.Message ?? "no reason"}`);
       Objects = [];
     };
@@ -301,8 +301,8 @@ export function s3Failure(what: string, thrown: unknown): StoreFailed {
   if (thrown instanceof StoreFailed) return thrown;
   const status = statusOf(thrown);
   const name = thrown instanceof Error ? thrown.name : "";
-  const known = fixes[name] ?? (status === 403 ? fixes.AccessDenied : undefined);
-  const reason = known ?? (status === undefined ? messageOf(thrown) : `${name}, status ${status}`);
+  const fix = fixes[name] ?? (status === 403 ? fixes.AccessDenied : undefined);
+  const reason = fix ?? (status === undefined ? messageOf(thrown) : `${name}, status ${status}`);
   return new StoreFailed(`S3 couldn't ${what}: ${reason}.`, { cause: thrown });
 }
 

@@ -85,9 +85,9 @@ function walkObject(
   }
   if (!isChanged) return object;
   // A key `__proto__` stays a key, to be refused as unknown; assigned, it would vanish into the prototype.
-  const rest = Object.fromEntries(current);
-  if (older.length === 0 || olderForm === undefined) return rest;
-  return olderForm.translate(rest, Object.fromEntries(older), path, issues);
+  const currentFields = Object.fromEntries(current);
+  if (older.length === 0 || olderForm === undefined) return currentFields;
+  return olderForm.translate(currentFields, Object.fromEntries(older), path, issues);
 }
 
 function isGiven(object: JsonObject, name: string): boolean {

@@ -190,9 +190,12 @@ function addQuery(url: URL, values: MutableJson): void {
   for (const [name, value] of Object.entries(values)) {
     // The tool's own path takes precedence over the model's arguments.
     if (url.searchParams.has(name)) continue;
-    for (const one of Array.isArray(value) ? value : [value]) {
-      if (one === null || one === undefined) continue;
-      url.searchParams.append(name, isObject(one) || Array.isArray(one) ? JSON.stringify(one) : String(one));
+    for (const item of Array.isArray(value) ? value : [value]) {
+      if (item === null || item === undefined) continue;
+      url.searchParams.append(
+        name,
+        isObject(item) || Array.isArray(item) ? JSON.stringify(item) : String(item),
+      );
     }
   }
 }
@@ -290,7 +293,7 @@ export function unsafeKeyIn(value: unknown): string | undefined {
   return undefined;
 }
 
-/** Undefined also when some part of the path isn't there. */
+/** The value at a path. Undefined also when some part of the path isn't there. */
 export function readPath(source: unknown, path: string): unknown {
   let value = source;
   for (const part of path.split(".")) {

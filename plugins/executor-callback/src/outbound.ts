@@ -34,11 +34,11 @@ const rejectionWaitMs = 1_000;
 export class Outbound {
   readonly #config: CallbackConfig;
   /**
-   * Apart for each address policy and port: a connection that one run's policy let through is never reused under a stricter
+   * There is one for each address policy and port: a connection that one run's policy let through is never reused under a stricter
    * one.
    */
   readonly #clients: LRUCache<string, HttpClient, OpenRoute>;
-  /** By boundary and origin: a run's calls all go the same way, and judging it anew costs as much as the call. */
+  /** How each origin is reached, by the boundary: a run's calls all go the same way, and judging it anew costs as much as the call. */
   readonly #routes = new WeakMap<Boundary, Map<string, OriginRoute>>();
 
   constructor(config: CallbackConfig, lookup?: Lookup, upstreamProxy?: UpstreamProxy) {
@@ -194,7 +194,7 @@ function policiesFor(
   return enforcement === "best_effort" ? [operator] : undefined;
 }
 
-/** As for a sandbox: a listed name may lead to public addresses, and to others or this host only by a listed range. */
+/** The same policy as for a sandbox: a listed name may lead to public addresses, and to others or this host only by a listed range. */
 export function boundaryPolicy({ network }: Boundary, { allowedRanges }: CallbackConfig): AddressPolicy {
   const listed = network.rules.filter((rule) => rule.kind === "range");
   return { ranges: [...listed, ...allowedRanges.map(rangeOf)], own: addressesOfThisHost };

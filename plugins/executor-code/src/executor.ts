@@ -53,7 +53,7 @@ export class CodeExecutor implements ToolExecutor {
   readonly site = "sandbox";
   readonly claims = [];
 
-  /** By run. */
+  /** The waiting interpreters of each run. */
   readonly #runs = new Map<RunScope["request"], WaitingInterpreters>();
 
   constructor(@inject(pluginTokens.config) readonly config: CodeConfig) {}
@@ -158,7 +158,7 @@ function whyAborted({ signal, timeoutMs }: ToolScope): string {
 type StartInterpreter = (runtime: Runtime, signal: AbortSignal) => Promise<Process>;
 
 interface Waiting {
-  /** Undefined when it couldn't be started. */
+  /** The process. Undefined when it couldn't be started. */
   readonly child: Promise<Process | undefined>;
   readonly stop: AbortController;
 }

@@ -51,10 +51,13 @@ const requestSchema = z
     if (modelConnection === undefined) return settings;
     const { credentials, ...connection } = modelConnection;
     // It replaces the connections of runs, which aren't known yet, and opens none.
-    const named = credentials.map((one) => ({ ...one, value: `none-yet-${randomUUID()}` }));
+    const placeholders = credentials.map((credential) => ({
+      ...credential,
+      value: `none-yet-${randomUUID()}`,
+    }));
     return {
       ...settings,
-      modelConnection: JSON.parse(JSON.stringify({ ...connection, credentials: named })),
+      modelConnection: JSON.parse(JSON.stringify({ ...connection, credentials: placeholders })),
     };
   });
 
@@ -114,14 +117,14 @@ const settingsSchema = z.strictObject({
 
 export const configSchema = settingsSchema.superRefine(({ prewarm, profiles: loaded, agents }, context) => {
   for (const id of Object.keys(prewarm)) {
-    const own = loaded.find((one) => one === id);
+    const profile = loaded.find((loadedId) => loadedId === id);
     const custom = Object.hasOwn(agents, id) ? agents[id] : undefined;
     const message =
-      own === undefined && custom === undefined
+      profile === undefined && custom === undefined
         ? "isn't an agent that requests can choose: name one of `profiles` or `agents`"
-        : own !== undefined && profiles[own].ahead === undefined
+        : profile !== undefined && profiles[profile].ahead === undefined
           ? `isn't known to start ahead of its run: of those that come with Ambit, ${aheadIds.join(", ")} are`
-          : own === undefined && custom?.ahead === undefined
+          : profile === undefined && custom?.ahead === undefined
             ? `needs \`agents.${id}.ahead\`, which says what it does at its start`
             : undefined;
     if (message !== undefined) context.addIssue({ code: "custom", path: ["prewarm", id], message });

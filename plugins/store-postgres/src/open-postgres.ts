@@ -53,8 +53,8 @@ async function migrate(database: PostgresDatabase, schema: string): Promise<void
     if (seen[0]?.schema !== schema) throw new Error(searchPathIgnored(schema));
     await client.query("CREATE TABLE IF NOT EXISTS ambit_schema (version BIGINT NOT NULL)");
     const { rows } = await client.query<{ version: number }>("SELECT version FROM ambit_schema");
-    const found = rows[0]?.version ?? 0;
-    await all(client, migrationsFrom(found));
+    const version = rows[0]?.version ?? 0;
+    await all(client, migrationsFrom(version));
     if (rows.length === 0) await client.query("INSERT INTO ambit_schema VALUES ($1)", [schemaVersion]);
     else await client.query("UPDATE ambit_schema SET version = $1", [schemaVersion]);
     await compressByLz4(client);
@@ -85,7 +85,7 @@ const idleInTransactionMs = 5_000;
 /** PostgreSQL's type of 64-bit integers; the store's are counts and milliseconds, which fit into a number. */
 const int8 = 20;
 
-/** Of one connection, with the schema as search path. A pooler of transactions takes none of these for a session. */
+/** The settings of one connection, with the schema as search path. A pooler of transactions takes none of these for a session. */
 function clientSettings({ url, schema, pooling }: PoolSettings): pg.ClientConfig {
   return {
     connectionString: url,
@@ -178,7 +178,7 @@ class PostgresDatabase implements Database {
   /** Runs one transaction whose work waits for other things than its statements. */
   transaction<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
     return this.#connected(async (client) => {
-      for (const one of this.#begin) await query(client, one);
+      for (const statement of this.#begin) await query(client, statement);
       const result = await work(client);
       await query(client, commit);
       return result;
@@ -217,12 +217,12 @@ class PostgresDatabase implements Database {
 }
 
 const begin: Statement = { text: "BEGIN" };
-/** After a failed statement it rolls back. */
+/** Rolls back after a failed statement. */
 const commit: Statement = { text: "COMMIT" };
 
 /** Sends all of them before the first one's rows arrive. @throws the first failure, once all have ended */
 async function all(client: pg.ClientBase, statements: readonly Statement[]): Promise<Row[][]> {
-  const outcomes = await Promise.allSettled(statements.map((one) => query(client, one)));
+  const outcomes = await Promise.allSettled(statements.map((statement) => query(client, statement)));
   return outcomes.map((outcome) => {
     if (outcome.status === "rejected") throw outcome.reason;
     return outcome.value;
@@ -281,20 +281,20 @@ function withPoolerNamed(error: unknown): unknown {
  */
 async function refusePooler(settings: PoolSettings): Promise<void> {
   if (settings.pooling === "transaction") return;
-  const [one, other] = [new pg.Client(clientSettings(settings)), new pg.Client(clientSettings(settings))];
+  const [client, rival] = [new pg.Client(clientSettings(settings)), new pg.Client(clientSettings(settings))];
   // One that was refused ends its connection itself.
-  for (const client of [one, other]) client.on("error", () => {});
+  for (const each of [client, rival]) each.on("error", () => {});
   try {
-    await Promise.all([one.connect(), other.connect()]);
-    const first = await processOf(one);
-    await other.query("BEGIN");
-    const second = await processOf(other);
-    const third = await processOf(one);
-    await other.query("ROLLBACK");
+    await Promise.all([client.connect(), rival.connect()]);
+    const first = await processOf(client);
+    await rival.query("BEGIN");
+    const second = await processOf(rival);
+    const third = await processOf(client);
+    await rival.query("ROLLBACK");
     if (first === second || first !== third)
       throw new Error(`a pooler of transactions is on the way, such as PgBouncer: ${fix}`);
   } finally {
-    await Promise.all([one.end(), other.end()]);
+    await Promise.all([client.end(), rival.end()]);
   }
 }
 

@@ -53,7 +53,7 @@ class DatabaseThread implements Database {
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | undefined;
   #opening: Promise<unknown> | undefined;
-  #asked = 0;
+  #requests = 0;
   #closed = false;
 
   constructor(
@@ -72,8 +72,8 @@ class DatabaseThread implements Database {
     if (this.#closed) throw new Error("the store is closed");
     const worker =
       this.#opening === undefined && this.#worker !== undefined ? this.#worker : await this.opened();
-    this.#asked += 1;
-    const id = this.#asked;
+    this.#requests += 1;
+    const id = this.#requests;
     const replied = this.#reply(id);
     worker.postMessage({ id, statements, essential } satisfies WorkerRequest);
     return replied;

@@ -14,7 +14,7 @@ import {
 import { constants as osConstants } from "node:os";
 import { dirname } from "node:path";
 import type { Essential, Row, Statement } from "@ambit/sql-store";
-// Its own entry: the builder of statements isn't needed in this thread, and takes a while to load.
+// This entry is apart: the builder of statements isn't needed in this thread, and takes a while to load.
 import { SqliteConnection } from "@ambit/sql-store/sqlite";
 import type { WorkerSettings } from "./open-sqlite.js";
 

@@ -19,9 +19,9 @@ export function destinationOf(
   config: TelemetryConfig,
   isInEnvironment: boolean,
 ): ExportDestination | undefined {
-  const given = request.telemetry?.exporters?.otlp;
-  if (given?.endpoint !== undefined && config.requestEndpoints === "allow")
-    return { url: tracesUrl(given.endpoint), headers: given.headers ?? {}, isCallers: true };
+  const requested = request.telemetry?.exporters?.otlp;
+  if (requested?.endpoint !== undefined && config.requestEndpoints === "allow")
+    return { url: tracesUrl(requested.endpoint), headers: requested.headers ?? {}, isCallers: true };
   return operatorsDestination(config, isInEnvironment);
 }
 

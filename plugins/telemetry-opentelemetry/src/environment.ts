@@ -96,10 +96,10 @@ class Reading {
   oneOf<Value extends string>(name: string, values: readonly Value[], byDefault: Value): Value {
     const text = this.text(name);
     if (text === undefined) return byDefault;
-    const found = values.find((value) => value === text.toLowerCase());
-    if (found === undefined)
+    const known = values.find((value) => value === text.toLowerCase());
+    if (known === undefined)
       this.warn(`${name} is '${text}': it must be one of ${values.join(", ")}, and ${byDefault} is used`);
-    return found ?? byDefault;
+    return known ?? byDefault;
   }
 }
 

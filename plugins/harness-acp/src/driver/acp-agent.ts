@@ -23,13 +23,13 @@ export interface AcpAgentOptions {
   readonly conversation: string;
   readonly history: "new" | "loaded";
   readonly capabilities: HarnessCapabilities;
-  /** Its version, for the receipt. */
+  /** The agent's versions, for the receipt. */
   readonly versions: Evidence;
   /** Whether its program was replaced since it started. */
   isOutdated(): boolean;
   readonly abilities: AgentAbilities;
   readonly model: string | undefined;
-  /** Those that it lists; may be empty. */
+  /** The models that the agent lists; may be empty. */
   readonly models: readonly string[];
   readonly servers: readonly string[];
   /** Whether a later run may resume the conversation; if so, the agent gets time to store it. */
@@ -161,7 +161,7 @@ export async function closeAgent(
 ): Promise<void> {
   const closing = connection.close();
   if (gracefully && !profile.quirks.savesBeforeAnswering) await settledWithin(process.exit, limits.closeMs);
-  // Also after its exit: processes that it started may remain.
+  // The kill follows an exit too: processes that the agent started may remain.
   await process.kill();
   await process.exit;
   await closing;

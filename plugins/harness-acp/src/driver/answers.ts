@@ -1,6 +1,6 @@
-import { HarnessFailed, type Usage } from "@ambit/core/plugin";
+import { HarnessFailed, isJsonObject, type JsonObject, type Usage } from "@ambit/core/plugin";
 import { z } from "zod";
-import { isRecord, type JsonRecord, numberAt, valueAt } from "./json-reading.js";
+import { numberAt, valueAt } from "./json-reading.js";
 
 /** Agents send null for an absent value. */
 const flag = z
@@ -103,7 +103,7 @@ const newSessionSchema = sessionSchema.extend({ sessionId: z.string().min(1) });
 /** An opened conversation: its id, its models and its options. */
 export type AgentSession = z.infer<typeof newSessionSchema>;
 
-/** Of `_session/steering`. */
+/** The response to `_session/steering`. */
 const steeringSchema = z.looseObject({ outcome: z.string() });
 
 const promptSchema = z.looseObject({ stopReason: z.string().min(1) });
@@ -126,7 +126,7 @@ export function readNewSession(response: unknown, title: string): AgentSession {
   return read(newSessionSchema, response, "session/new", title);
 }
 
-/** Of a conversation that has this id. */
+/** The response to `session/load` or `session/resume`, for the conversation with this id. */
 export function readRestoredSession(response: unknown, sessionId: string, title: string): AgentSession {
   // An empty response may also be null.
   return { ...read(sessionSchema, response ?? {}, "session/load", title), sessionId };
@@ -186,7 +186,7 @@ function invalid(method: string, title: string, error: z.ZodError): HarnessFaile
  * Tokens from any place where agents report them: `usage` of the prompt response, `_meta.quota.token_count` (Gemini),
  * or nowhere. A zero means an unknown figure, since every turn that used a model sent and received tokens.
  */
-export function tokensIn(response: JsonRecord): Usage | undefined {
+export function tokensIn(response: JsonObject): Usage | undefined {
   return fromUsage(response.usage) ?? fromQuota(valueAt(response, "_meta", "quota", "token_count"));
 }
 
@@ -205,9 +205,9 @@ export function turnUsage(
 }
 
 /** US dollars, from a `usage_update`; other currencies aren't converted. */
-export function costOf(update: JsonRecord): number | undefined {
+export function costOf(update: JsonObject): number | undefined {
   const { cost } = update;
-  return isRecord(cost) && cost.currency === "USD" ? numberAt(cost, "amount") : undefined;
+  return isJsonObject(cost) && cost.currency === "USD" ? numberAt(cost, "amount") : undefined;
 }
 
 /**
@@ -215,7 +215,7 @@ export function costOf(update: JsonRecord): number | undefined {
  * are recognised by the total.
  */
 function fromUsage(usage: unknown): Usage | undefined {
-  if (!isRecord(usage)) return undefined;
+  if (!isJsonObject(usage)) return undefined;
   const [input, output, total, reasoning, written] = [
     "inputTokens",
     "outputTokens",
@@ -244,11 +244,11 @@ function fromUsage(usage: unknown): Usage | undefined {
 }
 
 function fromQuota(count: unknown): Usage | undefined {
-  if (!isRecord(count)) return undefined;
+  if (!isJsonObject(count)) return undefined;
   return summed(positiveAt(count, "input_tokens"), positiveAt(count, "output_tokens"), undefined);
 }
 
-function positiveAt(record: JsonRecord, key: string): number | undefined {
+function positiveAt(record: JsonObject, key: string): number | undefined {
   const value = numberAt(record, key);
   return value !== undefined && value > 0 ? value : undefined;
 }

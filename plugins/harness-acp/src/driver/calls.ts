@@ -5,13 +5,15 @@ import {
   type FileChange,
   type FileLocation,
   HarnessFailed,
+  isJsonObject,
+  type JsonObject,
   type OwnTools,
   type PermissionQuestion,
   type ToolClass,
 } from "@ambit/core/plugin";
 import type { ToolCallView, ToolIdentity } from "../profiles/profile.js";
 import { readInput } from "../profiles/tool-names.js";
-import { isRecord, type JsonRecord, numberAt, textAt, valueAt } from "./json-reading.js";
+import { numberAt, textAt, valueAt } from "./json-reading.js";
 
 /** Limits on the calls of one turn that have no result yet. */
 export interface CallLimits {
@@ -57,7 +59,7 @@ export class ReportedCalls {
    * @param size characters of the message it came in.
    * @throws HarnessFailed when the agent has more open than it may.
    */
-  upsert(update: JsonRecord, size: number): void {
+  upsert(update: JsonObject, size: number): void {
     const id = textAt(update, "toolCallId");
     if (id === undefined || id === "") return;
     const call = this.#call(id);
@@ -84,7 +86,7 @@ export class ReportedCalls {
     return this.#open.size > 0;
   }
 
-  /** Of all its calls, except for the oldest of very many. */
+  /** The ids of all calls of the turn, except for the oldest of very many. */
   get ids(): readonly string[] {
     return [...this.#settled, ...this.#open.keys()];
   }
@@ -129,7 +131,7 @@ export class ReportedCalls {
     }
   }
 
-  /** Undefined for a call that has its result. */
+  /** The open call with this id, which may be new. Undefined for a call that has its result. */
   #call(id: string): ReportedCall | undefined {
     if (this.#settled.has(id)) return undefined;
     let call = this.#open.get(id);
@@ -321,7 +323,7 @@ class ReportedCall implements ToolCallView {
     return textInputOf(this.#content);
   }
 
-  /** Undefined as long as it has no content. */
+  /** The input that the agent has sent. Undefined as long as it has no content. */
   get input(): unknown {
     return hasContent(this.rawInput) ? this.rawInput : undefined;
   }
@@ -338,7 +340,7 @@ class ReportedCall implements ToolCallView {
    * @param size characters of the update.
    * @returns what it adds to the output of the call's terminal; empty for nothing.
    */
-  apply(update: JsonRecord, size: number): string {
+  apply(update: JsonObject, size: number): string {
     const message: Source = { size };
     const set = (field: string) => this.#sources.set(field, message);
     for (const field of ["title", "name", "kind"] as const) {
@@ -403,11 +405,11 @@ class ReportedCall implements ToolCallView {
 /** Whether an input has content: `{}` may mean "none" or "not yet". */
 function hasContent(input: unknown): boolean {
   if (input === undefined || input === null || input === "") return false;
-  return !(isRecord(input) && Object.keys(input).length === 0);
+  return !(isJsonObject(input) && Object.keys(input).length === 0);
 }
 
 /** Where agents put a tool's name before ACP had a field for it: Qwen Code, Claude Code. */
-function nameInMeta(update: JsonRecord): string | undefined {
+function nameInMeta(update: JsonObject): string | undefined {
   const name = valueAt(update, "_meta", "toolName") ?? valueAt(update, "_meta", "claudeCode", "toolName");
   return typeof name === "string" ? name : undefined;
 }
@@ -416,7 +418,7 @@ function nameInMeta(update: JsonRecord): string | undefined {
 const maxIdLength = 1_024;
 
 /** The call that began the subagent which an update is of, where agents say so: Qwen Code, Claude Code. */
-export function parentCallIn(update: JsonRecord): string | undefined {
+export function parentCallIn(update: JsonObject): string | undefined {
   const id =
     valueAt(update, "_meta", "parentToolCallId") ?? valueAt(update, "_meta", "claudeCode", "parentToolUseId");
   const isId = typeof id === "string" && id !== "" && id.length <= maxIdLength && id !== update.toolCallId;
@@ -427,7 +429,7 @@ export function parentCallIn(update: JsonRecord): string | undefined {
 function textOfResult(raw: unknown): string {
   const content = valueAt(raw, "content") ?? valueAt(raw, "result", "content");
   if (!Array.isArray(content)) return "";
-  return joined(content.map((block: unknown) => (isRecord(block) ? textAt(block, "text") : undefined)));
+  return joined(content.map((block: unknown) => (isJsonObject(block) ? textAt(block, "text") : undefined)));
 }
 
 /** The input that a call's content shows as text. */
@@ -439,9 +441,9 @@ export function textInputOf(content: readonly unknown[]): unknown {
 function contentText(content: readonly unknown[]): string {
   return joined(
     content.map((part) => {
-      if (!isRecord(part)) return undefined;
+      if (!isJsonObject(part)) return undefined;
       if (part.type === "diff") return `${textAt(part, "path") ?? "A file"} was changed.`;
-      return isRecord(part.content) ? textAt(part.content, "text") : undefined;
+      return isJsonObject(part.content) ? textAt(part.content, "text") : undefined;
     }),
   );
 }
@@ -465,7 +467,7 @@ export function changesIn(content: readonly unknown[]): FileChange[] {
   let room = maxCallCharacters;
   const changes: FileChange[] = [];
   for (const part of content) {
-    if (!isRecord(part) || part.type !== "diff" || changes.length >= maxChanges) continue;
+    if (!isJsonObject(part) || part.type !== "diff" || changes.length >= maxChanges) continue;
     const path = pathAt(part);
     const newText = textAt(part, "newText");
     if (path === undefined || newText === undefined) continue;
@@ -485,9 +487,9 @@ export function changesIn(content: readonly unknown[]): FileChange[] {
 export function locationsIn(locations: unknown): FileLocation[] {
   if (!Array.isArray(locations)) return [];
   return locations.slice(0, maxLocations).flatMap((location: unknown): FileLocation[] => {
-    const path = isRecord(location) ? pathAt(location) : undefined;
+    const path = isJsonObject(location) ? pathAt(location) : undefined;
     if (path === undefined) return [];
-    const line = isRecord(location) ? numberAt(location, "line") : undefined;
+    const line = isJsonObject(location) ? numberAt(location, "line") : undefined;
     return [{ path, line: Number.isSafeInteger(line) ? line : undefined }];
   });
 }

@@ -1,8 +1,16 @@
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
 import * as acp from "@agentclientprotocol/sdk/unstable";
-import { HarnessFailed, LineSplitter, type Log, type Process, turnForText } from "@ambit/core/plugin";
+import {
+  HarnessFailed,
+  isJsonObject,
+  type JsonObject,
+  LineSplitter,
+  type Log,
+  type Process,
+  turnForText,
+} from "@ambit/core/plugin";
 import { agentGone, InputClosed, requestFailure, settledWithin } from "./failures.js";
-import { isRecord, type JsonRecord, shortLine } from "./json-reading.js";
+import { shortLine } from "./json-reading.js";
 import { AgentMessageRefused, type MessageIntake, type Taken } from "./limits.js";
 import {
   cancelled,
@@ -18,10 +26,10 @@ export interface MessageReceiver {
    * @param params of a `session/update`: `sessionId` and `update`.
    * @param size of the message, in characters.
    */
-  update(params: JsonRecord, size: number): void;
+  update(params: JsonObject, size: number): void;
   /** @param withdrawn aborts when the agent withdraws its question. */
-  permission(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome>;
-  elicitation(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse>;
+  permission(request: JsonObject, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome>;
+  elicitation(request: JsonObject, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse>;
   /** See {@link messageStream}. */
   room(): Promise<void> | undefined;
 }
@@ -44,8 +52,8 @@ export class AcpConnection {
   readonly #input: acp.Stream["writable"];
   readonly state = new SessionState();
   /** The sizes of messages, by their parameters. */
-  readonly #sizes = new WeakMap<JsonRecord, number>();
-  /** Its requests and notifications until a conversation was opened, and responses beyond the one it owed. */
+  readonly #sizes = new WeakMap<JsonObject, number>();
+  /** What the agent sends until a conversation is opened: requests, notifications, and responses beyond the one that it owes. */
   #unasked: string[] | undefined = [];
   #isInitialized = false;
   #log: Log;
@@ -158,7 +166,7 @@ export class AcpConnection {
   }
 
   /**
-   * The same, for at most `limitMs`. Never rejects.
+   * Waits for a round trip for at most `limitMs`. Never rejects.
    * @returns false if the agent is gone, or doesn't answer requests that it doesn't know: it isn't asked again then.
    */
   async roundTripWithin(limitMs: number): Promise<boolean> {
@@ -194,20 +202,20 @@ export class AcpConnection {
   }
 
   /** Updates never reach the SDK, which would validate each one completely and drop unknown ones. */
-  #tap(message: JsonRecord, size: number): boolean {
+  #tap(message: JsonObject, size: number): boolean {
     this.#speaksAcp = true;
     this.#noteUnasked(message);
-    if (isRecord(message.params)) this.#sizes.set(message.params, size);
+    if (isJsonObject(message.params)) this.#sizes.set(message.params, size);
     if (message.method !== "session/update" || "id" in message) return false;
     const { params } = message;
     const to = this.#receiver;
-    if (!isRecord(params)) return true;
+    if (!isJsonObject(params)) return true;
     if (to === undefined) this.state.note(params.update);
     else to.update(params, size);
     return true;
   }
 
-  #noteUnasked({ method }: JsonRecord): void {
+  #noteUnasked({ method }: JsonObject): void {
     if (this.#unasked === undefined || this.#unasked.length === maxUnasked) return;
     if (typeof method === "string") this.#unasked.push(shortLine(method, 100));
     else if (this.#isInitialized) this.#unasked.push("response");
@@ -233,19 +241,19 @@ export class AcpConnection {
 
   async #permission(params: unknown, signal: AbortSignal): Promise<{ outcome: PermissionOutcome }> {
     const receiver = this.#answering(params);
-    if (receiver === undefined || !isRecord(params)) return { outcome: cancelled };
+    if (receiver === undefined || !isJsonObject(params)) return { outcome: cancelled };
     return { outcome: await receiver.permission(params, this.#sizes.get(params) ?? 0, signal) };
   }
 
   async #elicitation(params: unknown, signal: AbortSignal): Promise<ElicitationResponse> {
     const receiver = this.#answering(params);
-    if (receiver === undefined || !isRecord(params)) return cancelledElicitation;
+    if (receiver === undefined || !isJsonObject(params)) return cancelledElicitation;
     return await receiver.elicitation(params, this.#sizes.get(params) ?? 0, signal);
   }
 
   /** Who answers a question of the agent; before its first turn it is refused. */
   #answering(params: unknown): MessageReceiver | undefined {
-    if (this.#receiver === undefined || !isRecord(params))
+    if (this.#receiver === undefined || !isJsonObject(params))
       this.#log.warn({ agent: this.#options.title }, "the agent asked before its first turn: refused");
     return this.#receiver;
   }
@@ -262,7 +270,7 @@ export interface MessageStreamOptions {
   readonly stdout: ReadableStream<Uint8Array>;
   readonly intake: MessageIntake;
   /** Sees every message first. It returns true to consume one, which the SDK then never gets. */
-  tap(message: JsonRecord, size: number): boolean;
+  tap(message: JsonObject, size: number): boolean;
   /** Called before each read; a promise pauses reading until it settles. */
   room(): Promise<void> | undefined;
   /** Called for a line that is no JSON-RPC message; it is skipped. */
@@ -392,7 +400,7 @@ const messageHead = '{"jsonrpc"';
 /** A line, or the part of it that is a message. */
 interface ReadLine {
   readonly line: string;
-  /** Undefined if it isn't JSON. */
+  /** The message. Undefined if the line isn't JSON. */
   readonly taken: Taken | undefined;
 }
 
@@ -418,7 +426,7 @@ function outgoing(
 }
 
 /** The messages that the SDK accepts without an error response: a request, a notification or a response. */
-function isMessage(value: JsonRecord): value is JsonRecord & AnyMessage {
+function isMessage(value: JsonObject): value is JsonObject & AnyMessage {
   if (value.jsonrpc !== "2.0") return false;
   const { id } = value;
   const hasId = typeof id === "string" || typeof id === "number";
@@ -475,7 +483,7 @@ export class NoiseTail {
     if (this.#lines.length > maxLines) this.#lines.shift();
   }
 
-  /** Undefined if there were none. */
+  /** A sentence that quotes these lines. Undefined if there were none. */
   get sentence(): string | undefined {
     if (this.#lines.length === 0) return undefined;
     return `Its last output that isn't ACP: ${this.#lines.map((line) => JSON.stringify(line)).join(", ")}.`;

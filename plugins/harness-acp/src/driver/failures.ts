@@ -1,6 +1,6 @@
 import type { RequestError } from "@agentclientprotocol/sdk/unstable";
-import { HarnessFailed, ModelFailed, type Process, parseBoundedJson } from "@ambit/core/plugin";
-import { isRecord, shortLine, textAt, valueAt } from "./json-reading.js";
+import { HarnessFailed, isJsonObject, ModelFailed, type Process, parseBoundedJson } from "@ambit/core/plugin";
+import { shortLine, textAt, valueAt } from "./json-reading.js";
 import { AgentMessageRefused } from "./limits.js";
 
 /** The agent no longer reads its input. */
@@ -144,17 +144,17 @@ function httpStatus(error: RequestError): number | undefined {
 
 /** Claude: `errorKind`; OpenCode: `errorName`; Codex: `codex_error_info`, a word or an object with one key. */
 function modelsErrorKind(error: RequestError): string | undefined {
-  if (error.code !== internalError || !isRecord(error.data)) return undefined;
+  if (error.code !== internalError || !isJsonObject(error.data)) return undefined;
   const kind = textAt(error.data, "errorKind") ?? textAt(error.data, "errorName");
   if (kind !== undefined) return kind;
   const info = error.data.codex_error_info;
   if (typeof info === "string") return info;
-  return isRecord(info) ? Object.keys(info)[0] : undefined;
+  return isJsonObject(info) ? Object.keys(info)[0] : undefined;
 }
 
 /** The provider's message, which agents pass on as JSON in a message, or in a message of `data`. */
 function providerMessage(error: RequestError): string {
-  const data = isRecord(error.data) ? error.data : {};
+  const data = isJsonObject(error.data) ? error.data : {};
   const details = textAt(data, "details") ?? textAt(data, "message") ?? "";
   const sentence = sentenceIn(error.message);
   const said = /^internal error$/i.test(sentence) && details !== "" ? sentenceIn(details) : sentence;

@@ -1,16 +1,12 @@
-export type JsonRecord = Readonly<Record<string, unknown>>;
-
-export function isRecord(value: unknown): value is JsonRecord {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
+import { isJsonObject, type JsonObject } from "@ambit/core/plugin";
 
 /** A string field of a record, or undefined. */
-export function textAt(record: JsonRecord, key: string): string | undefined {
+export function textAt(record: JsonObject, key: string): string | undefined {
   const value = record[key];
   return typeof value === "string" ? value : undefined;
 }
 
-export function numberAt(record: JsonRecord, key: string): number | undefined {
+export function numberAt(record: JsonObject, key: string): number | undefined {
   const value = record[key];
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }
@@ -19,7 +15,7 @@ export function numberAt(record: JsonRecord, key: string): number | undefined {
 export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   let current = value;
   for (const key of path) {
-    if (!isRecord(current)) return undefined;
+    if (!isJsonObject(current)) return undefined;
     current = current[key];
   }
   return current;

@@ -1,6 +1,11 @@
-import { type JsonLimits, JsonTooLarge, parseCountedJson } from "@ambit/core/plugin";
+import {
+  isJsonObject,
+  type JsonLimits,
+  type JsonObject,
+  JsonTooLarge,
+  parseCountedJson,
+} from "@ambit/core/plugin";
 import { z } from "zod";
-import { isRecord, type JsonRecord } from "./json-reading.js";
 
 /** The limits for every agent. docs/reliability.md is generated from these descriptions. */
 export const driverLimitsSchema = z.strictObject({
@@ -55,7 +60,7 @@ const charactersPerValue = 64;
 
 /** One JSON object of an agent. */
 export interface Taken {
-  readonly message: JsonRecord;
+  readonly message: JsonObject;
   /** What it takes in memory, in characters: its own, or 64 for each value if that is more. */
   readonly size: number;
 }
@@ -125,7 +130,7 @@ export class MessageIntake {
     if (!line.trimStart().startsWith("{")) return undefined;
     try {
       const { value, values } = parseCountedJson(line, this.#json);
-      return isRecord(value)
+      return isJsonObject(value)
         ? { message: value, size: Math.max(line.length, values * charactersPerValue) }
         : undefined;
     } catch (error) {
@@ -140,8 +145,8 @@ export class MessageIntake {
   #makeRoom(): void {
     while (this.#held > this.#maxHeld) {
       let longest: Held | undefined;
-      for (const one of this.#lines) {
-        if (one.characters > (longest?.characters ?? 0)) longest = one;
+      for (const line of this.#lines) {
+        if (line.characters > (longest?.characters ?? 0)) longest = line;
       }
       if (longest === undefined) return;
       this.#held -= longest.characters;

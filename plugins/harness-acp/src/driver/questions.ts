@@ -1,6 +1,6 @@
-import type { InputAnswer, InputQuestion } from "@ambit/core/plugin";
+import { type InputAnswer, type InputQuestion, isJsonObject, type JsonObject } from "@ambit/core/plugin";
 import { z } from "zod";
-import { isRecord, type JsonRecord, textAt } from "./json-reading.js";
+import { textAt } from "./json-reading.js";
 
 export type PermissionOutcome =
   | { readonly outcome: "selected"; readonly optionId: string }
@@ -43,7 +43,7 @@ export function denyOutcome(options: unknown): PermissionOutcome {
 function read(options: unknown): readonly Option[] {
   if (!Array.isArray(options)) return [];
   return options.flatMap((option: unknown) => {
-    if (!isRecord(option)) return [];
+    if (!isJsonObject(option)) return [];
     const id = textAt(option, "optionId");
     if (id === undefined) return [];
     const words = `${textAt(option, "name") ?? ""} ${id.replaceAll(/[_-]/g, " ")}`.toLowerCase();
@@ -53,7 +53,7 @@ function read(options: unknown): readonly Option[] {
 
 /** ACP's `CreateElicitationResponse`. */
 export type ElicitationResponse =
-  | { readonly action: "accept"; readonly content?: JsonRecord }
+  | { readonly action: "accept"; readonly content?: JsonObject }
   | { readonly action: "decline" }
   | { readonly action: "cancel" };
 
@@ -84,7 +84,7 @@ const questionSchema = z.discriminatedUnion("mode", [
 ]);
 
 /** The agent's question. Undefined if it can't be shown to a user: another mode, nested values, too much text. */
-export function inputQuestion(request: JsonRecord, size: number): InputQuestion | undefined {
+export function inputQuestion(request: JsonObject, size: number): InputQuestion | undefined {
   if (size > maxCharacters) return undefined;
   const parsed = questionSchema.safeParse(request);
   if (!parsed.success) return undefined;

@@ -59,7 +59,7 @@ export interface AgentLaunchPlan {
 
 /** Versions of an agent. */
 export interface AgentVersions {
-  /** Of its program on the runner. Absent: the program is the image's, and reports it itself. */
+  /** The version of the program on the runner. Absent: the program is the image's, and reports its own. */
   readonly installed?: string | undefined;
   /** The one that this plugin was tested with. */
   readonly tested: string;
@@ -281,7 +281,7 @@ function harnessCapabilities(abilities: AgentAbilities, profile: Profile): Harne
   };
 }
 
-/** For the receipt: `testedVersion` only if it is another one. Pure. */
+/** The versions on the receipt, which has a `testedVersion` only if that is another one. Pure. */
 function versionEvidence(versions: AgentVersions | undefined, reported: string | undefined): Evidence {
   if (versions === undefined) return {};
   const version = versions.installed ?? reported ?? "unknown";

@@ -6,7 +6,9 @@ import {
   AmbitError,
   type ContentBlock,
   HarnessFailed,
+  isJsonObject,
   isPart,
+  type JsonObject,
   type Log,
   ModelFailed,
   type TraceContext,
@@ -19,7 +21,7 @@ import { type PromptAbilities, readPrompt, tokensIn, turnUsage } from "./answers
 import { inputReported, parentCallIn } from "./calls.js";
 import type { AcpConnection, MessageReceiver } from "./connection.js";
 import { modelFailure } from "./failures.js";
-import { isRecord, type JsonRecord, shortLine, textAt } from "./json-reading.js";
+import { shortLine, textAt } from "./json-reading.js";
 import type { DriverLimits } from "./limits.js";
 import {
   allowOption,
@@ -123,13 +125,13 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     return this.#queue.room();
   }
 
-  update(params: JsonRecord, size: number): void {
+  update(params: JsonObject, size: number): void {
     this.#updates += 1;
     // A paused call stays open, whatever the agent reports about it while it is being stopped; of a failed turn nothing
     // counts.
     if (this.#stop?.why === "paused" || this.#stop?.why === "failed" || this.#gaveUp) return;
     const update = this.#isOwn(params) ? params.update : this.#ofSubagent(params);
-    if (!isRecord(update)) return;
+    if (!isJsonObject(update)) return;
     const { late } = this.#options;
     try {
       if (late.isOfEndedCall(update)) late.add("call");
@@ -139,9 +141,9 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     }
   }
 
-  async permission(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome> {
+  async permission(request: JsonObject, size: number, withdrawn: AbortSignal): Promise<PermissionOutcome> {
     const { options } = request;
-    if (this.#stop !== undefined || !isRecord(request.toolCall)) return cancelled;
+    if (this.#stop !== undefined || !isJsonObject(request.toolCall)) return cancelled;
     const reported = this.#options.profile.permissionCall?.(request.toolCall) ?? request.toolCall;
     const toolCall = this.#isOwn(request) ? reported : named(reported, request);
     const id = textAt(toolCall, "toolCallId") ?? "";
@@ -186,7 +188,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   }
 
   /** `cancel` if the turn ends first, the agent withdraws the question, or no user could answer it. */
-  async elicitation(request: JsonRecord, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse> {
+  async elicitation(request: JsonObject, size: number, withdrawn: AbortSignal): Promise<ElicitationResponse> {
     const { onInput } = this.#turn;
     const question = inputQuestion(request, size);
     if (this.#stop !== undefined) return cancelledElicitation;
@@ -251,7 +253,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
   }
 
   /** The agent's response; empty if it was stopped and then failed, or didn't respond in time. */
-  async #prompt(): Promise<JsonRecord> {
+  async #prompt(): Promise<JsonObject> {
     const { connection, profile, sessionId, abilities, late, log } = this.#options;
     if (!late.isTrusted) {
       await Promise.race([late.over(), this.#stopped]);
@@ -264,8 +266,8 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     connection.receive(this);
     const answer = connection
       .request("session/prompt", parameters, "the prompt", this.#grace.cancelRequest)
-      .then((response): JsonRecord => readPrompt(response, profile.title))
-      .catch((error: unknown): JsonRecord => {
+      .then((response): JsonObject => readPrompt(response, profile.title))
+      .catch((error: unknown): JsonObject => {
         if (this.#stop === undefined) throw error;
         log.debug({ error }, "the agent failed while it was being stopped");
         return {};
@@ -296,7 +298,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     }
   }
 
-  #isOwn({ sessionId }: JsonRecord): boolean {
+  #isOwn({ sessionId }: JsonObject): boolean {
     return sessionId === this.#options.sessionId;
   }
 
@@ -304,11 +306,11 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
    * A subagent's calls are shown as the turn's. What it says isn't the turn's text: it is shown where the agent names the call
    * that it belongs to.
    */
-  #ofSubagent(params: JsonRecord): JsonRecord | undefined {
+  #ofSubagent(params: JsonObject): JsonObject | undefined {
     const { update } = params;
     const kind = contentKind(update);
-    if (kind === "call" && isRecord(update)) return named(update, params);
-    if (kind === "text" && isRecord(update) && parentCallIn(update) !== undefined) return update;
+    if (kind === "call" && isJsonObject(update)) return named(update, params);
+    if (kind === "text" && isJsonObject(update) && parentCallIn(update) !== undefined) return update;
     if (kind !== undefined) this.#others.add(kind);
     return undefined;
   }
@@ -331,7 +333,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     this.#turn.warn?.(message);
   }
 
-  async #graceOver(): Promise<JsonRecord> {
+  async #graceOver(): Promise<JsonObject> {
     await this.#stopped;
     await Promise.race([this.#grace.over(this.#options.limits.cancelMs), this.#overfull.promise]);
     this.#gaveUp = true;
@@ -349,17 +351,17 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
     const { connection, sessionId } = this.#options;
     // An agent that isn't in a turn might cancel its next one.
     if (!this.#isAnswered) connection.notify("session/cancel", { sessionId });
-    // Its last updates arrive after everything that isn't read yet.
+    // The agent's last updates arrive after everything that isn't read yet.
     this.#queue.lift();
     this.#tellStopped();
   }
 
-  #conclude(response: JsonRecord): void {
+  #conclude(response: JsonObject): void {
     const { profile, costBefore } = this.#options;
     const tokens = profile.usage?.(response) ?? tokensIn(response);
     const usage = turnUsage(profile.reports.usage ? tokens : undefined, this.#reader.cost, costBefore);
     this.#settle();
-    // Also for a failed turn, which was paid for.
+    // A failed turn has its usage too: it was paid for.
     if (usage !== undefined) this.#emit({ type: "usage", ...usage });
     if (this.#stop?.why === "failed") throw this.#stop.error;
     const failure =
@@ -391,7 +393,7 @@ export class ActiveTurn implements AgentEventIterator, MessageReceiver {
 }
 
 /** Subagents count their calls by themselves: within a turn, an id is unique only together with its session's. */
-function named(call: JsonRecord, { sessionId }: JsonRecord): JsonRecord {
+function named(call: JsonObject, { sessionId }: JsonObject): JsonObject {
   const id = textAt(call, "toolCallId");
   return id === undefined ? call : { ...call, toolCallId: `${String(sessionId)}/${id}` };
 }
@@ -433,7 +435,7 @@ class CancelGrace {
 /** Why a turn counts as failed although the agent ended it normally; undefined if it doesn't. */
 function turnFailure(
   profile: Pick<Profile, "title" | "failure">,
-  response: JsonRecord,
+  response: JsonObject,
   reader: Pick<UpdateReader, "failure" | "failureIn" | "idle">,
   tokens: Usage | undefined,
 ): ModelFailed | undefined {
@@ -466,12 +468,12 @@ const kindNames = {
 
 /** What a user would see of an update; undefined for nothing, as for a session's state. Pure. */
 export function contentKind(update: unknown): Exclude<Kind, "question"> | undefined {
-  if (!isRecord(update)) return undefined;
+  if (!isJsonObject(update)) return undefined;
   switch (update.sessionUpdate) {
     case "agent_message_chunk":
     case "agent_thought_chunk":
       // Some agents report what a model call used in an update without text.
-      return isRecord(update.content) && update.content.text !== "" ? "text" : undefined;
+      return isJsonObject(update.content) && update.content.text !== "" ? "text" : undefined;
     case "plan":
       return "text";
     case "tool_call":
@@ -553,7 +555,7 @@ export class LateMessages implements MessageReceiver {
    * Whether an update is about a call of an ended turn: many agents begin to count their calls again with each turn, but
    * announce the new one.
    */
-  isOfEndedCall(update: JsonRecord): boolean {
+  isOfEndedCall(update: JsonObject): boolean {
     const id = textAt(update, "toolCallId");
     if (id === undefined || !this.#endedCalls.has(id)) return false;
     if (update.sessionUpdate === "tool_call_update") return true;
@@ -578,14 +580,14 @@ export class LateMessages implements MessageReceiver {
     this.#lastAt = performance.now();
   }
 
-  update({ update }: JsonRecord): void {
+  update({ update }: JsonObject): void {
     this.#options.connection.state.note(update);
     const kind = contentKind(update);
     if (kind !== undefined) this.add(kind);
   }
 
-  async permission({ toolCall }: JsonRecord): Promise<PermissionOutcome> {
-    const call = isRecord(toolCall) ? shortLine(textAt(toolCall, "title") ?? "", 100) : "";
+  async permission({ toolCall }: JsonObject): Promise<PermissionOutcome> {
+    const call = isJsonObject(toolCall) ? shortLine(textAt(toolCall, "title") ?? "", 100) : "";
     this.#refuse(`permission for a tool call${call === "" ? "" : ` (${call})`}`);
     return cancelled;
   }
@@ -736,7 +738,7 @@ export class EventQueue<Item extends NonNullable<unknown>> {
     return item;
   }
 
-  /** For one consumer, which requests one item at a time. */
+  /** The next item, for one consumer that requests one at a time. */
   next(): Promise<IteratorResult<Item, undefined>> {
     const item = this.ready();
     if (item !== undefined) return Promise.resolve({ value: item, done: false });

@@ -1,9 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
-import type { AgentEvent, AgentEventOf, Log } from "@ambit/core/plugin";
+import {
+  type AgentEvent,
+  type AgentEventOf,
+  isJsonObject,
+  type JsonObject,
+  type Log,
+} from "@ambit/core/plugin";
 import type { Profile, ToolCallView, ToolIdentity } from "../profiles/profile.js";
 import { costOf } from "./answers.js";
 import { type CallLimits, parentCallIn, ReportedCalls } from "./calls.js";
-import { isRecord, type JsonRecord, shortLine, textAt, valueAt } from "./json-reading.js";
+import { shortLine, textAt, valueAt } from "./json-reading.js";
 
 interface UpdateReaderOptions extends CallLimits {
   readonly profile: Pick<Profile, "title" | "quirks">;
@@ -38,7 +44,7 @@ export class UpdateReader {
       title: options.profile.title,
       emit: (event, weight, { id, parent }) => {
         this.#blocks.close(parent);
-        // With its call, a subagent has ended.
+        // A subagent ends with the call that began it.
         if (event.type === "tool_result") this.#blocks.close(id);
         options.emit(event, weight);
       },
@@ -51,7 +57,7 @@ export class UpdateReader {
 
   /** @param size characters of the message that the update came in. */
   read(update: unknown, size: number): void {
-    if (!isRecord(update)) return;
+    if (!isJsonObject(update)) return;
     switch (update.sessionUpdate) {
       case "agent_message_chunk":
         if (!this.#isReportedFailure(update)) this.#chunk("message", update);
@@ -97,8 +103,8 @@ export class UpdateReader {
   failureIn(meta: unknown): string | undefined {
     for (const { path, failed } of this.#options.profile.quirks.failureMeta) {
       const value = valueAt(meta, ...path);
-      if (failed === undefined ? isRecord(value) : value === failed) {
-        const words = isRecord(value) ? textAt(value, "title") : undefined;
+      if (failed === undefined ? isJsonObject(value) : value === failed) {
+        const words = isJsonObject(value) ? textAt(value, "title") : undefined;
         return words ?? (shortLine(this.#lastText) || failed || "it gives no reason");
       }
     }
@@ -112,7 +118,7 @@ export class UpdateReader {
   }
 
   /** Newer agents send more than this driver knows: passed on unchanged, for clients that understand it. */
-  #unknown(update: JsonRecord, size: number): void {
+  #unknown(update: JsonObject, size: number): void {
     const kind = textAt(update, "sessionUpdate");
     if (kind === undefined) return;
     this.#options.log.debug({ kind }, "the agent sent an update of unknown kind");
@@ -124,17 +130,17 @@ export class UpdateReader {
   }
 
   /** A failure that an agent reports as text and marks as a failure. */
-  #isReportedFailure({ _meta: meta, content }: JsonRecord): boolean {
+  #isReportedFailure({ _meta: meta, content }: JsonObject): boolean {
     const failure = meta === undefined ? undefined : this.failureIn(meta);
     if (failure === undefined) return false;
-    const words = isRecord(content) ? (textAt(content, "text") ?? "") : "";
+    const words = isJsonObject(content) ? (textAt(content, "text") ?? "") : "";
     this.failure ??= shortLine(words) || failure;
     return true;
   }
 
-  #chunk(kind: "message" | "thought", update: JsonRecord): void {
+  #chunk(kind: "message" | "thought", update: JsonObject): void {
     const { content } = update;
-    if (!isRecord(content)) return;
+    if (!isJsonObject(content)) return;
     if (content.type === "text") {
       const text = textAt(content, "text") ?? "";
       // Some agents report what a model call used in an update without text.
@@ -154,7 +160,7 @@ export class UpdateReader {
     this.#emit(file, update);
   }
 
-  #emit(event: ContentEvent, update: JsonRecord, weight?: number): void {
+  #emit(event: ContentEvent, update: JsonObject, weight?: number): void {
     const parent = parentCallIn(update);
     this.tools.release();
     this.#blocks.close(parent);
@@ -164,7 +170,7 @@ export class UpdateReader {
 
 type ContentEvent = Extract<AgentEvent, { type: "data" | "file" }>;
 
-function fileIn(content: JsonRecord): ContentEvent | undefined {
+function fileIn(content: JsonObject): ContentEvent | undefined {
   const mediaType = textAt(content, "mimeType") ?? "application/octet-stream";
   const uri = textAt(content, "uri");
   const data = textAt(content, "data");
@@ -195,7 +201,7 @@ interface Chunk {
  * other; they may do so at the same time.
  */
 class TextBlocks {
-  /** By the call that began the subagent; undefined for the agent itself. */
+  /** The key is the call that began the subagent; undefined for the agent itself. */
   readonly #open = new Map<string | undefined, OpenBlock>();
   #count = 0;
 
@@ -247,7 +253,7 @@ export class SessionState {
 
   /** The event for an update; undefined if it changes nothing, or isn't about the session's state. */
   changed(update: unknown): StateEvent | undefined {
-    const event = isRecord(update) ? stateIn(update) : undefined;
+    const event = isJsonObject(update) ? stateIn(update) : undefined;
     if (event === undefined || isDeepStrictEqual(event, this.#current.get(event.type))) return undefined;
     this.#current.set(event.type, event);
     return event;
@@ -274,7 +280,7 @@ export class SessionState {
 }
 
 /** Pure. */
-export function stateIn(update: JsonRecord): StateEvent | undefined {
+export function stateIn(update: JsonObject): StateEvent | undefined {
   switch (update.sessionUpdate) {
     case "available_commands_update":
       return { type: "commands", commands: entries(update.availableCommands).flatMap(commandIn) };
@@ -289,7 +295,7 @@ export function stateIn(update: JsonRecord): StateEvent | undefined {
   }
 }
 
-function commandIn(command: JsonRecord): AgentEventOf<"commands">["commands"] {
+function commandIn(command: JsonObject): AgentEventOf<"commands">["commands"] {
   const named = name(textAt(command, "name"));
   if (named === undefined) return [];
   const description = text(textAt(command, "description"));
@@ -303,7 +309,7 @@ function commandIn(command: JsonRecord): AgentEventOf<"commands">["commands"] {
   ];
 }
 
-function optionIn(option: JsonRecord): AgentEventOf<"configuration">["options"] {
+function optionIn(option: JsonObject): AgentEventOf<"configuration">["options"] {
   const id = name(textAt(option, "id"));
   const { currentValue } = option;
   const value = typeof currentValue === "boolean" ? currentValue : name(currentValue);
@@ -320,8 +326,8 @@ function optionIn(option: JsonRecord): AgentEventOf<"configuration">["options"] 
   ];
 }
 
-function entries(list: unknown): readonly JsonRecord[] {
-  return Array.isArray(list) ? list.filter(isRecord).slice(0, maxEntries) : [];
+function entries(list: unknown): readonly JsonObject[] {
+  return Array.isArray(list) ? list.filter(isJsonObject).slice(0, maxEntries) : [];
 }
 
 function name(value: unknown): string | undefined {

@@ -145,10 +145,10 @@ export class AcpHarness implements Harness {
   }
 
   issues(request: RunRequest, rootfs: Rootfs, isRouted: boolean): readonly Issue[] {
-    const found = requestIssues(this.#profile, request, this.#env, isRouted, Date.now());
+    const issues = requestIssues(this.#profile, request, this.#env, isRouted, Date.now());
     return isNeededOnRunner(this.#profile, rootfs) && this.#program() === undefined
-      ? [{ path: "harness", message: this.#notInstalled() }, ...found]
-      : found;
+      ? [{ path: "harness", message: this.#notInstalled() }, ...issues]
+      : issues;
   }
 
   requiredPaths(rootfs: Rootfs): readonly RequiredPath[] {

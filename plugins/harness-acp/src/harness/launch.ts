@@ -94,9 +94,9 @@ function credentialInside(
   model: ModelAccess | undefined,
 ): string | undefined {
   if (route !== undefined) return route.key;
-  const given = { ...env, ...request.modelConnection?.environment, ...credentials(request) };
-  const name = model?.credentials.find((known) => Object.hasOwn(given, known));
-  return name === undefined ? undefined : (sandbox.placeholders?.[name] ?? given[name]);
+  const variables = { ...env, ...request.modelConnection?.environment, ...credentials(request) };
+  const name = model?.credentials.find((credential) => Object.hasOwn(variables, credential));
+  return name === undefined ? undefined : (sandbox.placeholders?.[name] ?? variables[name]);
 }
 
 /** Another endpoint may have other models; the profile decides on the agent's default. */
@@ -139,8 +139,8 @@ function routeVariables(
 
 /** The issues of a request keep every name out that a later variable would replace. */
 function sandboxCredentials(request: RunRequest): Record<string, string> {
-  const given = request.sandboxCredentials ?? [];
-  return Object.fromEntries(given.map(({ binding, value }) => [binding.name, value]));
+  const listed = request.sandboxCredentials ?? [];
+  return Object.fromEntries(listed.map(({ binding, value }) => [binding.name, value]));
 }
 
 function credentials(request: RunRequest): Record<string, string> {
@@ -162,9 +162,9 @@ export function withPlatformInstructions(profile: Profile, request: RunRequest):
   const { platformInstructions = "" } = request;
   if (platformInstructions.trim() === "") return request;
   const field = platformField(profile);
-  const own = request[field] ?? "";
+  const authored = request[field] ?? "";
   return {
     ...request,
-    [field]: own === "" ? platformInstructions : `${platformInstructions}\n\n${own}`,
+    [field]: authored === "" ? platformInstructions : `${platformInstructions}\n\n${authored}`,
   };
 }

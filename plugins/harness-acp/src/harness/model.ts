@@ -39,13 +39,13 @@ export function statedEndpoint(
   { modelConnection: connection }: RunRequest,
   env: Readonly<Record<string, string>>,
 ): string | undefined {
-  const given = [
+  const url = [
     connection?.endpoint?.baseUrl,
     ...endpoint.variables.map((name) => connection?.environment?.[name] ?? env[name]),
   ].find((url) => url !== undefined && URL.canParse(url));
-  if (given === undefined) return undefined;
-  if (endpoint.includes !== undefined) return withVersion(given, endpoint.includes);
-  return endpoint.excludes === undefined ? given : withoutVersion(given, endpoint.excludes);
+  if (url === undefined) return undefined;
+  if (endpoint.includes !== undefined) return withVersion(url, endpoint.includes);
+  return endpoint.excludes === undefined ? url : withoutVersion(url, endpoint.excludes);
 }
 
 /** The request's credentials that the agent only sends to its model, over TLS. */
@@ -73,9 +73,9 @@ export function visibleCredentials(
     connection === undefined || connection.credentialMode !== "env"
       ? []
       : connection.credentials.map(({ binding }) => binding.name);
-  const known = modelAccess(profile, request)?.credentials ?? [];
-  const fromDeployer = known.filter((name) => name in env);
-  const fromEnvironment = known.filter((name) => name in (connection?.environment ?? {}));
+  const modelCredentials = modelAccess(profile, request)?.credentials ?? [];
+  const fromDeployer = modelCredentials.filter((name) => name in env);
+  const fromEnvironment = modelCredentials.filter((name) => name in (connection?.environment ?? {}));
   const isLoggedIn = profile.takesSubscription === true && connection?.subscription !== undefined;
   const login = isLoggedIn ? [subscriptionPath] : [];
   const forAgent = (request.sandboxCredentials ?? []).map(({ binding }) => binding.name);
@@ -109,14 +109,14 @@ export function modelUse(
 
 /** The credentials in `visibleCredentials` that belong to the model. */
 function credentialsOf(
-  known: readonly string[],
+  names: readonly string[],
   request: RunRequest,
   env: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
   const connection = request.modelConnection;
   const environment = { ...env, ...connection?.environment };
-  const variables = Object.entries(environment).filter(([name]) => known.includes(name));
+  const variables = Object.entries(environment).filter(([name]) => names.includes(name));
   const credentials = connection?.credentialMode === "env" ? connection.credentials : [];
-  const named = credentials.filter(({ binding }) => known.includes(binding.name));
+  const named = credentials.filter(({ binding }) => names.includes(binding.name));
   return Object.fromEntries([...variables, ...named.map(({ binding, value }) => [binding.name, value])]);
 }

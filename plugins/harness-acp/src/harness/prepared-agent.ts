@@ -42,19 +42,21 @@ export class PreparedAcpAgent implements PreparedAgent {
   misfit(start: PreparedStart): string | undefined {
     const { fixed, fixedFor } = this.#options;
     if (this.isOutdated()) return "its program was replaced";
-    const asked = fixedFor(start);
-    if (asked.launch.obeyed.length > 0 && fillsWorkspace(start.request))
+    const wanted = fixedFor(start);
+    if (wanted.launch.obeyed.length > 0 && fillsWorkspace(start.request))
       return "its workspace has to be looked at before it starts, and the request fills that";
-    return difference(fixed, asked);
+    return difference(fixed, wanted);
   }
 
   fault({ files, processes }: SandboxContents): string | undefined {
     const { begun, facts, home, fixed } = this.#options;
-    const known = [
+    const expectedPaths = [
       ...facts.home.map((name) => `${home}/${name}`),
       ...fixed.launch.files.map(({ path }) => path),
     ];
-    const foreign = files.find((path) => !known.some((one) => isWithin(path, one) || isWithin(one, path)));
+    const foreign = files.find(
+      (path) => !expectedPaths.some((expected) => isWithin(path, expected) || isWithin(expected, path)),
+    );
     if (foreign !== undefined) return `it wrote ${foreign}`;
     if (processes > facts.processes) return `it has ${processes} processes instead of ${facts.processes}`;
     const said = begun.connection.unasked.find((method) => !facts.notifications.includes(method));
@@ -74,16 +76,16 @@ export class PreparedAcpAgent implements PreparedAgent {
 }
 
 /** Names what differs, without a value. Pure. */
-function difference(fixed: FixedStart, asked: FixedStart): string | undefined {
-  const [own, other] = [fixed.launch, asked.launch];
-  if (!isDeepStrictEqual(fixed.versions, asked.versions)) return "its version is another one";
-  if (!isDeepStrictEqual(own.argv, other.argv)) return "its arguments are other ones";
-  const names = [...new Set([...Object.keys(own.env), ...Object.keys(other.env)])];
-  const variables = names.filter((name) => own.env[name] !== other.env[name]);
+function difference(fixed: FixedStart, wanted: FixedStart): string | undefined {
+  const [current, other] = [fixed.launch, wanted.launch];
+  if (!isDeepStrictEqual(fixed.versions, wanted.versions)) return "its version is another one";
+  if (!isDeepStrictEqual(current.argv, other.argv)) return "its arguments are other ones";
+  const names = [...new Set([...Object.keys(current.env), ...Object.keys(other.env)])];
+  const variables = names.filter((name) => current.env[name] !== other.env[name]);
   if (variables.length > 0) return `its environment differs in ${variables.join(", ")}`;
-  const paths = [...own.files, ...other.files].map(({ path }) => path);
+  const paths = [...current.files, ...other.files].map(({ path }) => path);
   const at = (files: AgentLaunchPlan["files"], path: string) => files.find((file) => file.path === path);
-  const changed = paths.find((path) => !isDeepStrictEqual(at(own.files, path), at(other.files, path)));
+  const changed = paths.find((path) => !isDeepStrictEqual(at(current.files, path), at(other.files, path)));
   return changed === undefined ? undefined : `its file ${changed} has another content`;
 }
 

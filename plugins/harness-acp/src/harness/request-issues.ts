@@ -42,8 +42,8 @@ function instructionIssues(profile: Profile, request: RunRequest): readonly Issu
   }
   const mode = request.harnessMode;
   if (mode !== undefined && mode !== "" && !instructions.modes.includes(mode)) {
-    const known = instructions.modes.length === 0 ? "has no modes" : `knows ${instructions.modes.join(", ")}`;
-    issues.push({ path: "harnessMode", message: `${title} ${known}: leave it out` });
+    const modes = instructions.modes.length === 0 ? "has no modes" : `knows ${instructions.modes.join(", ")}`;
+    issues.push({ path: "harnessMode", message: `${title} ${modes}: leave it out` });
   }
   const index = request.harnessFiles.findIndex(({ path }) => isSameFile(path, instructions.agentsFile));
   if (withPlatformInstructions(profile, request).agentsMd !== undefined && index !== -1) {
@@ -81,8 +81,8 @@ function modelIssues(
     issues.push({ path: `modelConnection.endpoint.${field}`, message });
   }
   const mode = connection?.credentialMode ?? "env";
-  const given = visibleCredentials(profile, request, env);
-  if (mode === "env" && !given.some((name) => model.credentials.includes(name))) {
+  const credentialNames = visibleCredentials(profile, request, env);
+  if (mode === "env" && !credentialNames.some((name) => model.credentials.includes(name))) {
     issues.push({
       path: "modelConnection.credentials",
       message: `${title} needs ${model.credentials[0]}: give it here, or say credentialMode "none" where its endpoint asks for none`,
@@ -93,8 +93,8 @@ function modelIssues(
 
 function effortIssues(profile: Profile, request: RunRequest): readonly Issue[] {
   if (request.reasoningEffort === undefined || effortName(profile, request) !== undefined) return [];
-  const known = Object.keys(profile.reasoning?.efforts ?? {});
-  const message = known.length === 0 ? "has no setting for it" : `knows ${known.join(", ")}`;
+  const efforts = Object.keys(profile.reasoning?.efforts ?? {});
+  const message = efforts.length === 0 ? "has no setting for it" : `knows ${efforts.join(", ")}`;
   return [{ path: "reasoningEffort", message: `${profile.title} ${message}: leave it out` }];
 }
 

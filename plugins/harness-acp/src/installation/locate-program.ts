@@ -60,9 +60,10 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
   const entry = entryFile(profile.program, options);
   if (entry === undefined || !existsSync(entry)) return undefined;
   const { title, program } = profile;
-  const own = executable(entry);
-  const folder = packageAround(own.file);
-  const file = options.command === undefined || own.isScript ? own.file : resolve(options.command);
+  const entryProgram = executable(entry);
+  const folder = packageAround(entryProgram.file);
+  const file =
+    options.command === undefined || entryProgram.isScript ? entryProgram.file : resolve(options.command);
   const { companion } = program;
   const behind = companion === undefined ? undefined : installed(companion.package, options);
   const behindEntry = companion && behind && binOf(behind, companion.bin);
@@ -82,9 +83,9 @@ export function locateProgram(profile: Profile, where: WhereToLook): LocatedProg
   const started = behindEntry ?? binaryOf(program, folder);
   const agent = agentBehind(profile, folder);
   const packages = [folder, behind, agent.folder].filter((each) => each !== undefined);
-  const watched = packages.length === 0 ? [own.file] : packages.flatMap(manifestsOf);
+  const watched = packages.length === 0 ? [entryProgram.file] : packages.flatMap(manifestsOf);
   return {
-    ...own,
+    ...entryProgram,
     file,
     watched,
     state: stateOf(watched),
@@ -127,11 +128,11 @@ function manifestsOf({ path }: PackageFolder): readonly string[] {
 function binaryOf({ binary }: ProgramSource, folder: PackageFolder | undefined): string | undefined {
   const source = binary?.(process.platform, process.arch);
   if (source === undefined) return undefined;
-  const found = source.packages.reduce<PackageFolder | undefined>(
+  const folderOfBinary = source.packages.reduce<PackageFolder | undefined>(
     (around, name) => around && findPackage(name, around.realPath),
     folder,
   );
-  const file = found && join(found.path, source.file);
+  const file = folderOfBinary && join(folderOfBinary.path, source.file);
   return file !== undefined && existsSync(file) ? file : undefined;
 }
 
@@ -150,9 +151,9 @@ export function installationFix(profile: Profile, installation: Installation | u
 function entryFile(program: ProgramSource, options: LocateOptions): string | undefined {
   if (options.command !== undefined) return options.command;
   if (program.entry !== undefined) return program.entry;
-  const found = installed(program.package, options);
-  if (found === undefined) return undefined;
-  if (program.native === undefined) return binOf(found, program.bin);
+  const folder = installed(program.package, options);
+  if (folder === undefined) return undefined;
+  if (program.native === undefined) return binOf(folder, program.bin);
   const names = program.native.packages(process.platform, process.arch);
   const native = names.map((name) => installed(name, options)).find((folder) => folder !== undefined);
   return native === undefined ? undefined : join(native.path, program.native.file);
@@ -160,11 +161,11 @@ function entryFile(program: ProgramSource, options: LocateOptions): string | und
 
 /** In the deployer's folder, else where Ambit installs agents, else next to this plugin. */
 function installed(name: string, options: LocateOptions): PackageFolder | undefined {
-  const own = fileURLToPath(new URL(".", import.meta.url));
-  for (const folder of [options.folder, options.agentFolder, own]) {
+  const pluginFolder = fileURLToPath(new URL(".", import.meta.url));
+  for (const folder of [options.folder, options.agentFolder, pluginFolder]) {
     if (folder === undefined) continue;
-    const found = findPackage(name, folder);
-    if (found !== undefined) return found;
+    const packageFolder = findPackage(name, folder);
+    if (packageFolder !== undefined) return packageFolder;
   }
   return undefined;
 }
@@ -207,8 +208,8 @@ interface PackageFolder {
 export function findPackage(name: string, from: string): PackageFolder | undefined {
   for (const folder of withParents(from)) {
     const path = join(folder, "node_modules", name);
-    const found = readPackage(path);
-    if (found !== undefined) return found;
+    const packageFolder = readPackage(path);
+    if (packageFolder !== undefined) return packageFolder;
   }
   return undefined;
 }
@@ -216,27 +217,27 @@ export function findPackage(name: string, from: string): PackageFolder | undefin
 /** The package that a file belongs to. */
 export function packageAround(file: string): PackageFolder | undefined {
   for (const folder of withParents(dirname(file))) {
-    const found = readPackage(folder);
+    const packageFolder = readPackage(folder);
     // A manifest without a name only sets the module type (`{"type":"module"}`).
-    if (found?.manifest.name !== undefined) return found;
+    if (packageFolder?.manifest.name !== undefined) return packageFolder;
   }
   return undefined;
 }
 
 /** The package and its installed dependencies, each folder once. */
 export function withDependencies(root: PackageFolder): readonly PackageFolder[] {
-  const found = new Map<string, PackageFolder>([[root.path, root]]);
+  const folders = new Map<string, PackageFolder>([[root.path, root]]);
   const open = [root];
   for (let current = open.pop(); current !== undefined; current = open.pop()) {
     const { dependencies, optionalDependencies, peerDependencies } = current.manifest;
     for (const name of Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })) {
       const needed = findPackage(name, current.realPath);
-      if (needed === undefined || found.has(needed.path)) continue;
-      found.set(needed.path, needed);
+      if (needed === undefined || folders.has(needed.path)) continue;
+      folders.set(needed.path, needed);
       open.push(needed);
     }
   }
-  return [...found.values()];
+  return [...folders.values()];
 }
 
 function readPackage(path: string): PackageFolder | undefined {

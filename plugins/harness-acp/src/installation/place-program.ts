@@ -95,10 +95,10 @@ function placeOnRunner({ located, node, compiled }: ProgramChoice): PlacedProgra
     program.isScript ? [realNode(node), program.file] : [program.file];
   const interpreter = isScript || companion?.isScript ? realNode(node) : undefined;
   // The agent's child processes must also find an interpreter outside the system's folders.
-  const own = dirname(interpreter ?? file);
+  const programFolder = dirname(interpreter ?? file);
   return {
     argv: argvOf(located),
-    searchPath: (systemPath.includes(own) ? systemPath : [own, ...systemPath]).join(":"),
+    searchPath: (systemPath.includes(programFolder) ? systemPath : [programFolder, ...systemPath]).join(":"),
     companion: companion && argvOf(companion),
     ...(compiled === undefined ? {} : { compiled: compiled.enable }),
   };

@@ -110,8 +110,9 @@ function prepare(preparation: Preparation): PreparedProfile {
   const baseUrl = endpoint.baseUrl ?? connection?.environment?.OPENAI_BASE_URL ?? "https://api.openai.com/v1";
   const named = connection?.credentials.map(({ binding }) => binding.name) ?? [];
   // A model gateway's key is set under the first of these names.
-  const given = endpoint.key === undefined ? credentialNames.find((name) => named.includes(name)) : undefined;
-  const key = given ?? credentialNames[0];
+  const credential =
+    endpoint.key === undefined ? credentialNames.find((name) => named.includes(name)) : undefined;
+  const key = credential ?? credentialNames[0];
   const hasKey = endpoint.key !== undefined || connection?.credentialMode !== "none";
   const isRestricted = normaliseBoundary(request.sandboxPermission).boundary.network.mode !== "on";
   const files: FileEntry[] = [];

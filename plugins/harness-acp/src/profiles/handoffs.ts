@@ -30,9 +30,9 @@ export function restrictsOwnTools({ permissions }: RunRequest): boolean {
 export function handoffIssues(profile: Profile, request: RunRequest): readonly Issue[] {
   if (!restrictsOwnTools(request)) return [];
   return request.harnessFiles.flatMap(({ path, content }, index) => {
-    const found = profile.obeys?.find((obeyed) => isObeyed(obeyed, normalize(path), content));
-    if (found === undefined) return [];
-    return [{ path: `harnessFiles[${index}].path`, message: obeyedMessage(profile, found) }];
+    const obeyedPath = profile.obeys?.find((obeyed) => isObeyed(obeyed, normalize(path), content));
+    if (obeyedPath === undefined) return [];
+    return [{ path: `harnessFiles[${index}].path`, message: obeyedMessage(profile, obeyedPath) }];
   });
 }
 
@@ -42,8 +42,8 @@ function isObeyed({ path, naming }: ObeyedPath, file: string, content: string): 
 }
 
 export function obeyedMessage({ title }: Profile, { path, what }: ObeyedPath): string {
-  const found = what === undefined ? path : `${path} (it has, or may hide, ${what})`;
-  return `${title} would act on ${found} in its workspace without asking: remove it, or set permissions.default to "allow" without rules that ask or deny`;
+  const described = what === undefined ? path : `${path} (it has, or may hide, ${what})`;
+  return `${title} would act on ${described} in its workspace without asking: remove it, or set permissions.default to "allow" without rules that ask or deny`;
 }
 
 /**

@@ -246,11 +246,11 @@ export function subscriptionIssues(
   { modelConnection }: RunRequest,
   now: number,
 ): readonly Issue[] {
-  const given = modelConnection?.subscription;
+  const subscription = modelConnection?.subscription;
   // An agent that takes none doesn't deliver it, which the plan refuses.
-  if (given === undefined || !takesSubscription) return [];
+  if (subscription === undefined || !takesSubscription) return [];
   const issue = (path: string, message: string) => [{ path: `${subscriptionPath}${path}`, message }];
-  const parsed = subscriptionSchema.safeParse(given);
+  const parsed = subscriptionSchema.safeParse(subscription);
   if (!parsed.success) {
     const [first] = parsed.error.issues;
     const path = first === undefined ? "" : first.path.map((key) => `.${String(key)}`).join("");

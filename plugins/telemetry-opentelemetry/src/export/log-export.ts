@@ -53,13 +53,13 @@ export class LogExport {
   }
 
   add({ level, at, message, fields }: LogLine): void {
-    const { traceId, spanId, ...rest } = fields;
+    const { traceId, spanId, ...attributes } = fields;
     this.#logger.emit({
       timestamp: at,
       severityNumber: severities[level],
       severityText: level.toUpperCase(),
       body: message,
-      attributes: attributesOf(rest),
+      attributes: attributesOf(attributes),
       context: contextOf(traceId, spanId),
     });
   }
