@@ -1,7 +1,7 @@
 import "reflect-metadata";
 
 /** What a server, a command line or an embedding program imports. Plugin authors use `@ambit/core/plugin`. */
-export * from "./boundary/index.js";
+export * from "./boundary.js";
 export * from "./contract/index.js";
 export * from "./errors.js";
 export * from "./plan/index.js";

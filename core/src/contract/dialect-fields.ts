@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { runRequestSchema } from "./request/request.js";
-import { type SchemaField, schemaFields } from "./secret-fields.js";
+import { type SchemaField, schemaFields } from "./schema-fields.js";
 import { suggestsSecret } from "./values/secret.js";
 
 /**

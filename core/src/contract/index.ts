@@ -2,7 +2,6 @@
 export * from "./capability.js";
 export * from "./dialect-fields.js";
 export { maxIssues, pathText, readableIssues, type Validated } from "./issues.js";
-export { type KnownShape, knownShapeAt, knownShapeOf, mergeKnownShapes } from "./known-shape.js";
 export * from "./request/boundary/credentials.js";
 export {
   filesystemModes,
@@ -25,17 +24,19 @@ export {
 export {
   type ForkRequest,
   type InteractionAnswer,
+  idOfRun,
   interactionAnswerSchema,
   interactionSettingsSchema,
   onDisconnectOf,
   projectOf,
   type RunRequest,
+  runIdSchema,
+  runKey,
   runRequestSchema,
   type Webhook,
   waitsForSession,
   webhookEventSchema,
 } from "./request/request.js";
-export { idOfRun, runIdSchema, runKey } from "./request/run-id.js";
 export * from "./request/skill.js";
 export * from "./request/tools/mcp-server.js";
 export * from "./request/tools/permissions.js";
@@ -47,14 +48,22 @@ export {
   sourceSchema,
 } from "./request/workspace.js";
 export * from "./result/actor-description.js";
-export * from "./result/event-traits.js";
 export * from "./result/events.js";
 export * from "./result/failure.js";
 export * from "./result/outputs.js";
 export * from "./result/receipt.js";
 export * from "./result/result.js";
 export * from "./result/snapshot.js";
-export { type MarkedValue, markedValues, type SchemaField, schemaFields } from "./secret-fields.js";
+export {
+  type KnownShape,
+  knownShapeAt,
+  knownShapeOf,
+  type MarkedValue,
+  markedValues,
+  mergeKnownShapes,
+  type SchemaField,
+  schemaFields,
+} from "./schema-fields.js";
 export * from "./spelling.js";
 export * from "./values/json.js";
 export { type SecretKind, secret, suggestsSecret } from "./values/secret.js";

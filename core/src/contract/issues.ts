@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { type KnownShape, validatedShapeAt } from "./known-shape.js";
 import type { Issue } from "./result/failure.js";
+import { type KnownShape, validatedShapeAt } from "./schema-fields.js";
 import { nearestKey } from "./spelling.js";
 
 type Path = readonly PropertyKey[];

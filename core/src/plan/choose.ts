@@ -11,12 +11,9 @@ import type {
   ToolSource,
 } from "../plugin/index.js";
 import type { PlannedActor, Probed } from "./candidates.js";
-import { gapsOf } from "./gaps.js";
-import { chooseOwn, type OwnSandbox } from "./own-sandbox.js";
-import { callPure } from "./plugin-call.js";
-import { pluginReturns } from "./plugin-returns.js";
+import { chooseOwn, credentialGaps, gapsOf, type OwnSandbox } from "./gaps.js";
+import { callPure, pluginReturns } from "./plugin-call.js";
 import type { BoundedRequest } from "./requirements.js";
-import { credentialGaps } from "./secrets.js";
 
 /** A model gateway in the run, with what it carries. Holds credentials: never log or return it. */
 export interface PlannedGateway {

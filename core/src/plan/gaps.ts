@@ -1,17 +1,30 @@
-import type { Boundary } from "../boundary/index.js";
-import { type Capability, domainOf, type Gap } from "../contract/index.js";
+/** What an actor doesn't cover of a boundary: the sandbox, further sandboxes of Ambit's own, credentials, and each participant. */
+
+import type { Boundary } from "../boundary.js";
+import {
+  type Capability,
+  type Domain,
+  domainOf,
+  type Gap,
+  type McpServer,
+  type RunRequest,
+  type ToolSpec,
+} from "../contract/index.js";
 import type {
   Actor,
   ActorGap,
   ActorKind,
   Harness,
+  HiddenCredential,
+  Hiding,
   Readability,
   RequiredPath,
   SandboxBackend,
+  ToolExecutor,
+  ToolSource,
 } from "../plugin/index.js";
-import type { Probed } from "./candidates.js";
-import { callPure } from "./plugin-call.js";
-import { pluginReturns } from "./plugin-returns.js";
+import type { PlannedActor, Probed } from "./candidates.js";
+import { callPure, pluginReturns } from "./plugin-call.js";
 import { type BoundedRequest, ofBoundary, type Requirement } from "./requirements.js";
 
 /** One use of one actor, as the planner checks it. */
@@ -140,4 +153,279 @@ export function unreadableGaps(
   if (readability === true) return [];
   const { capability, because } = first;
   return [{ actor: sandbox.name, capability, ...readability, requiredBy: because }];
+}
+
+/** A further sandbox, for a program of Ambit's own such as git. Nothing of the agent's is in it. */
+export interface OwnSandbox {
+  /** What asks for it: `workspace.sources[0]`. */
+  readonly subject: string;
+  /**
+   * Whose it may be: the run's backend's only, since its files must be of use in the agent's sandbox; or another's, where the
+   * run's can't give it this boundary.
+   */
+  readonly backend: "run" | "any";
+  readonly boundary: Boundary;
+  readonly secrets: readonly HiddenCredential[];
+}
+
+const onHostFiles = {
+  capability: "filesystem.workspace-only",
+  reason: 'filesystem is "on", and its sandboxes have the files of this host',
+  fix: 'set sandboxPermission.filesystem to "workspace", or name a sandbox with an image',
+} as const;
+
+/**
+ * The backend that opens it: the run's if that covers it; else, where it may be another's, the first that does. Else what the
+ * run's doesn't cover. Pure.
+ *
+ * @param all that the caller may use.
+ */
+export function chooseOwn(
+  own: OwnSandbox,
+  run: Probed<SandboxBackend>,
+  all: readonly Probed<SandboxBackend>[],
+): { readonly chosen: Probed<SandboxBackend> } | { readonly gaps: readonly Gap[] } {
+  const gaps = ownGaps(own, run);
+  if (gaps.length === 0) return { chosen: run };
+  if (own.backend === "run") return { gaps };
+  const other = all.find((one) => one !== run && ownGaps(own, one).length === 0);
+  if (other !== undefined) return { chosen: other };
+  return { gaps: gaps.map((gap) => ({ ...gap, fix: `${gap.fix}; ${anotherFix}` })) };
+}
+
+/** Whether a plan lacks a backend for a sandbox that needn't be of the run's. Pure. */
+export function lacksBackend(
+  { gaps }: { readonly gaps: readonly Gap[] },
+  own: readonly OwnSandbox[],
+): boolean {
+  const subjects = own.filter(({ backend }) => backend === "any").map(({ subject }) => subject);
+  return gaps.some(({ subject = "" }) => subjects.includes(subject));
+}
+
+const anotherFix =
+  "or add a backend that covers it to the configuration, such as @ambit/sandbox-local: it needn't be the run's";
+
+/** What the backend doesn't cover of it. Pure. */
+export function ownGaps(
+  { subject, boundary, secrets }: OwnSandbox,
+  probed: Probed<SandboxBackend>,
+): readonly Gap[] {
+  const required = ofBoundary(boundary);
+  const { actor } = probed;
+  const isOnHost = boundary.filesystem.mode === "on" && (actor.rootfs ?? "host") === "host";
+  return [
+    ...(isOnHost ? [{ actor: actor.name, subject, ...onHostFiles }] : []),
+    ...gapsOf({ boundary, required }, { probed, use: undefined, binding: required, subject }),
+    ...hidingGaps({ boundary, required }, probed, secrets).map((gap) => ({ ...gap, subject })),
+  ];
+}
+
+const capability = "secrets.hidden";
+
+const noneHidden: Exclude<Hiding, true> = {
+  reason: "it keeps no credential outside",
+  fix: "name a sandbox that does, or remove the credential",
+};
+
+/** Gaps of the request's `credentials` that this sandbox can't keep outside. They are never put inside instead. Pure. */
+export function credentialGaps(bounded: BoundedRequest, probed: Probed<SandboxBackend>): readonly Gap[] {
+  return hidingGaps(bounded, probed, bounded.request.credentials);
+}
+
+/** The same of any credentials. Pure. */
+function hidingGaps(
+  bounded: Pick<BoundedRequest, "boundary" | "required">,
+  probed: Probed<SandboxBackend>,
+  credentials: readonly HiddenCredential[],
+): readonly Gap[] {
+  const unproven = whyUnproven(probed, capability);
+  // Where the boundary requires it too, that gap was already found.
+  if (unproven !== undefined && isRequired(bounded)) return [];
+  const actor = probed.actor.name;
+  return credentials.flatMap((credential): Gap[] => {
+    const hiding = unproven ?? hidingOf(probed.actor, credential, bounded);
+    if (hiding === true) return [];
+    const reason = `${credential.name} must stay outside: ${hiding.reason}`;
+    return [{ actor, capability, reason, fix: hiding.fix, subject: credential.name }];
+  });
+}
+
+/** The agent's credentials that only its model needs, and whether the sandbox hides each. */
+interface HideableCredential {
+  readonly credential: HiddenCredential;
+  readonly hiding: Hiding;
+}
+
+/**
+ * Of the agent's credentials, those that a sandbox may hide; none unless the boundary says `secrets: "hidden"`. Pure.
+ *
+ * @param carried names of those that a model gateway keeps outside already.
+ */
+export function hideableCredentials(
+  bounded: BoundedRequest,
+  harness: Harness | undefined,
+  sandbox: SandboxBackend | undefined,
+  carried: readonly string[],
+): readonly HideableCredential[] {
+  const { request, boundary } = bounded;
+  if (boundary.secrets !== "hidden" || harness?.hideableCredentials === undefined) return [];
+  return callPure(harness, "hideableCredentials", pluginReturns.hiddenCredentials, () =>
+    harness.hideableCredentials?.(request),
+  )
+    .filter(({ name, hosts }) => hosts.length > 0 && !carried.includes(name))
+    .map((credential) => ({ credential, hiding: hidingOf(sandbox, credential, bounded) }));
+}
+
+/** Whether the sandbox can hide one credential. Its claim and probe decide whether it does on this host. */
+function hidingOf(
+  sandbox: SandboxBackend | undefined,
+  credential: HiddenCredential,
+  { boundary }: Pick<BoundedRequest, "boundary">,
+): Hiding {
+  if (sandbox?.hides === undefined) return noneHidden;
+  return callPure(sandbox, "hides", pluginReturns.hiding, () => sandbox.hides?.(credential, boundary));
+}
+
+/** The actors that could carry a credential of the request into the sandbox. */
+interface Carriers {
+  readonly sandbox: SandboxBackend | undefined;
+  readonly harness: Harness | undefined;
+  readonly hideable: readonly HideableCredential[];
+  readonly executors: readonly PlannedActor<ToolExecutor, ToolSpec>[];
+  readonly toolSources: readonly PlannedActor<ToolSource, McpServer>[];
+  /** Names of credentials that stay outside: the sandbox has placeholders for them, or the gateway keeps them. */
+  readonly outside: readonly string[];
+  /** Why no model gateway keeps the model's; undefined when one does. */
+  readonly unrouted: string | undefined;
+}
+
+const fix =
+  'leave the values out, name a sandbox that can hide them, or set sandboxPermission.secrets to "visible"';
+
+/**
+ * Gaps of `secrets.hidden` that the request itself causes: a value that it puts into the sandbox can be read there.
+ * Checked here, so that no plugin has to. Pure.
+ */
+export function secretsInside(bounded: BoundedRequest, carriers: Carriers): readonly Gap[] {
+  if (!isRequired(bounded)) return [];
+  const values = [
+    ...carriers.executors.flatMap(({ probed: { actor }, uses }) =>
+      uses.map(({ name, env }) => ({ actor, subject: name, env })),
+    ),
+    ...carriers.toolSources.flatMap(({ probed: { actor }, uses }) =>
+      uses.map(({ name, connection }) => ({
+        actor,
+        subject: name,
+        env: connection.type === "stdio" ? connection.env : undefined,
+      })),
+    ),
+  ];
+  return [
+    ...agentGaps(bounded.request, carriers),
+    ...values.flatMap(({ actor: { name, site }, subject, env = {} }): Gap[] => {
+      const names = Object.keys(env);
+      if (site !== "sandbox" || names.length === 0) return [];
+      const reason = `the request puts ${names.join(", ")} of its env into the sandbox`;
+      return [{ actor: name, capability, reason, fix, subject }];
+    }),
+  ];
+}
+
+function agentGaps(
+  request: RunRequest,
+  { sandbox, harness, hideable, outside, unrouted }: Carriers,
+): readonly Gap[] {
+  const visible = harness === undefined ? [] : stillVisible(harness, request, outside);
+  if (harness === undefined || visible.length === 0) return [];
+  const actor = harness.name;
+  const reason = `${visible.join(", ")} can be read in the sandbox${unrouted === undefined ? "" : `; ${unrouted}`}`;
+  for (const { credential, hiding } of sandbox?.hides === undefined ? [] : hideable) {
+    if (hiding === true) continue;
+    const why = `${reason} (${credential.name}: ${hiding.reason})`;
+    return [{ actor, capability, reason: why, fix: `${hiding.fix}; or ${fix}` }];
+  }
+  return [{ actor, capability, reason, fix }];
+}
+
+/** Names of the credentials that can still be read in the sandbox. */
+export function stillVisible(
+  harness: Harness,
+  request: RunRequest,
+  outside: readonly string[],
+): readonly string[] {
+  return callPure(harness, "visibleCredentials", pluginReturns.names, () =>
+    harness.visibleCredentials(request),
+  ).filter((name) => !outside.includes(name));
+}
+
+function isRequired({ required }: Pick<BoundedRequest, "required">): boolean {
+  return required.some((one) => one.capability === capability);
+}
+
+/** An actor of the run, as the plan judges it and the receipt lists it. */
+export interface Participant {
+  readonly kind: ActorKind;
+  readonly probed: Probed<Actor<never>>;
+  /** The domains that its uses act in. */
+  readonly touches: readonly Domain[];
+  /** The tools or MCP servers it acts for, or what further sandboxes of its are for; empty for other actors. */
+  readonly subjects: readonly string[];
+  /** Whether its channel is the run's own, which doesn't count as egress: tool delivery and the model gateway. */
+  readonly isMediated: boolean;
+  /** The run's requirements that it doesn't cover. */
+  readonly gaps: readonly Gap[];
+}
+
+export interface Role<Use> {
+  readonly kind: ActorKind;
+  readonly probed: Probed<Actor<Use>>;
+  readonly uses: readonly Use[];
+  /** The name of a use's tool or MCP server. Default: it acts for none. */
+  readonly subjectOf?: (use: Use) => string;
+  /** Default false. */
+  readonly isMediated?: boolean;
+  /** Gaps in addition to those that the actor states. Default: none. */
+  readonly further?: readonly ActorGap[];
+}
+
+/** The sandbox that was chosen, which has no gap. Pure. @param subjects of sandboxes of Ambit's own. Default: the agent's */
+export function sandboxParticipant(
+  probed: Probed<SandboxBackend>,
+  subjects: readonly string[] = [],
+): Participant {
+  const touches = callPure(probed.actor, "touches", pluginReturns.domains, () => probed.actor.touches());
+  return { kind: "sandbox", probed, touches, subjects, isMediated: false, gaps: [] };
+}
+
+/** Backends other than the run's that open sandboxes for Ambit's own programs. Pure. */
+export function ownParticipants(
+  run: Probed<SandboxBackend>,
+  own: ReadonlyMap<string, Probed<SandboxBackend>>,
+): readonly Participant[] {
+  const others = new Set([...own.values()].filter((one) => one !== run));
+  return [...others].map((other) => {
+    const subjects = [...own].filter(([, one]) => one === other).map(([subject]) => subject);
+    return sandboxParticipant(other, subjects);
+  });
+}
+
+/** Any other actor. Pure. */
+export function participantOf<Use>(bounded: BoundedRequest, role: Role<Use>): Participant {
+  const { kind, probed, uses, subjectOf, isMediated = false, further } = role;
+  const { actor } = probed;
+  const touches = new Set<Domain>();
+  const gaps: Gap[] = [];
+  for (const use of uses) {
+    const touched = callPure(actor, "touches", pluginReturns.domains, () => actor.touches(use));
+    for (const domain of touched) touches.add(domain);
+    // Only a tool may act at the caller's site, which is the user's browser: listed as outside, never refused.
+    if (kind === "executor" && actor.site === "caller") continue;
+    // An actor that acts only through the sandbox has the sandbox's guarantees.
+    const own = actor.site === "sandbox" ? [] : touched;
+    const bound = isMediated ? own.filter((domain) => domain !== "network") : own;
+    const binding = bounded.required.filter(({ capability }) => bound.includes(domainOf(capability)));
+    gaps.push(...gapsOf(bounded, { kind, probed, use, binding, subject: subjectOf?.(use), further }));
+  }
+  const subjects = subjectOf === undefined ? [] : uses.map(subjectOf);
+  return { kind, probed, touches: [...touches], subjects, isMediated, gaps };
 }

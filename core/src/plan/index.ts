@@ -1,7 +1,13 @@
 export * from "./candidates.js";
 export { carriedBy, isSameImage, type PlannedGateway } from "./choose.js";
-export { boundaryGaps, readabilityIn, requiredPathsOf } from "./gaps.js";
-export { lacksBackend, type OwnSandbox } from "./own-sandbox.js";
+export {
+  boundaryGaps,
+  lacksBackend,
+  type OwnSandbox,
+  readabilityIn,
+  requiredPathsOf,
+  stillVisible,
+} from "./gaps.js";
 export * from "./plan.js";
 export {
   asPluginError,
@@ -16,11 +22,10 @@ export {
   outsideOffers,
   type PluginOffer,
   type PluginOrigin,
+  pluginReturns,
   rememberOrigin,
   shapeProblems,
 } from "./plugin-call.js";
-export { pluginReturns } from "./plugin-returns.js";
-export { type RunFacts, receiptOf } from "./receipt.js";
 export {
   type BoundedRequest,
   boundedRequest,
@@ -28,4 +33,3 @@ export {
   type Requirement,
   requirementsOf,
 } from "./requirements.js";
-export { stillVisible } from "./secrets.js";

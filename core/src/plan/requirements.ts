@@ -1,4 +1,4 @@
-import { type Boundary, isRestricted } from "../boundary/index.js";
+import { type Boundary, isRestricted } from "../boundary.js";
 import type { Capability, RunRequest } from "../contract/index.js";
 
 /** A capability that the run needs, and what asked for it. */

@@ -1,4 +1,4 @@
-import type { Boundary } from "../boundary/index.js";
+import type { Boundary } from "../boundary.js";
 import type { Capability, Domain, Finding, Gap, Site } from "../contract/index.js";
 
 /** A gap as an actor states it; the planner adds the actor and the tool or server. */

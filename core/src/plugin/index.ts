@@ -1,6 +1,6 @@
 /** Everything that a plugin's author imports. */
 
-export * from "../boundary/index.js";
+export * from "../boundary.js";
 export * from "../contract/index.js";
 export {
   AmbitError,

@@ -1,4 +1,4 @@
-import type { NetworkRule } from "../boundary/index.js";
+import type { NetworkRule } from "../boundary.js";
 
 /** An HTTP proxy that opens tunnels by CONNECT. */
 export interface ProxyEndpoint {

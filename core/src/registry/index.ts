@@ -1,5 +1,13 @@
-export * from "./configuration.js";
-export { settingsProblems } from "./configuration.js";
-export { type ImportPlugin, type LoadedPlugin, PluginNotFound } from "./load.js";
+export {
+  type ImportPlugin,
+  isPlugin,
+  type LoadedPlugin,
+  type PluginEntry,
+  PluginNotFound,
+  type ProbeSettings,
+  pluginEntriesSchema,
+  probeSettingsSchema,
+  settingsProblems,
+} from "./load.js";
 export type { NamedOffer } from "./registrar.js";
 export { Registry } from "./registry.js";

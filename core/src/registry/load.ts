@@ -1,11 +1,66 @@
+/** The plugins of a configuration: how it names them, and how they are loaded. */
+
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { type MarkedValue, markedValues } from "../contract/index.js";
+import { knownShapeOf, type MarkedValue, markedValues, readableIssues } from "../contract/index.js";
 import { type LoadFailure, messageOf, PluginLoadFailed } from "../errors.js";
 import { inOffer, rememberOrigin } from "../plan/index.js";
 import type { Plugin } from "../plugin/index.js";
-import { isPlugin, type PluginEntry, settingsProblems } from "./configuration.js";
 import { OfferCollector, type Offered, type Registering, type Surroundings } from "./registrar.js";
+
+const pluginSchema = z.custom<Plugin>(isPlugin);
+
+const entrySchema = z.union(
+  [
+    z.string().min(1),
+    pluginSchema,
+    z.strictObject({
+      /** A package's name, resolved from the configuration's folder, or the plugin itself. */
+      use: z.union([z.string().min(1), pluginSchema]),
+      /** Checked by the plugin's own schema. */
+      config: z.unknown().optional(),
+    }),
+  ],
+  {
+    error:
+      "must be a package's name, a plugin (an object with name, api, config and register), or { use: either, config }",
+  },
+);
+export type PluginEntry = z.infer<typeof entrySchema>;
+
+export const pluginEntriesSchema = z.array(entrySchema);
+
+export const probeSettingsSchema = z.strictObject({
+  /** Milliseconds one probe may take; a claim without a finding by then is not proven. */
+  timeoutMs: z.int().positive().default(120_000),
+  /** Milliseconds after which evidence is too old to plan with, and the actor is probed again. */
+  maxAgeMs: z.int().positive().default(3_600_000),
+  /** The same for an actor without a proven claim, such as one whose platform didn't respond. Never above `maxAgeMs`. */
+  retryMs: z.int().positive().default(15_000),
+});
+export type ProbeSettings = z.infer<typeof probeSettingsSchema>;
+
+export function isPlugin(value: unknown): value is Plugin {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "name" in value &&
+    typeof value.name === "string" &&
+    "api" in value &&
+    "config" in value &&
+    value.config instanceof Object &&
+    "register" in value &&
+    typeof value.register === "function"
+  );
+}
+
+/** A line for each problem that a schema found in given settings: path, reason, and the name that was probably meant. */
+export function settingsProblems(error: z.ZodError, schema: z.ZodType, given: unknown): readonly string[] {
+  const validated = { value: given, level: knownShapeOf(schema), path: [], keyName: "setting" } as const;
+  return readableIssues(error.issues, validated).map(({ path, message }) =>
+    path === "" ? message : `${path} ${message}`,
+  );
+}
 
 /** Finds a package by name, from the deployer's folder: resolves with its default export. */
 export type ImportPlugin = (name: string) => Promise<unknown>;

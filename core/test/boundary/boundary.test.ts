@@ -1,6 +1,6 @@
 import { boundaryOf, request } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
-import { type Boundary, isRestricted, normaliseBoundary } from "../../src/boundary/index.js";
+import { type Boundary, isRestricted, normaliseBoundary } from "../../src/boundary.js";
 import { requirementsOf } from "../../src/plan/index.js";
 
 function normalised(sandboxPermission: object) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { limitVariables } from "../../src/boundary/index.js";
+import { limitVariables } from "../../src/boundary.js";
 
 test.each([
   [{}, {}],

@@ -1,9 +1,9 @@
 import { boundaryOf, candidates, request, sandbox } from "@ambit/fakes/actors";
 import { describe, expect, test } from "vitest";
-import { normaliseBoundary } from "../../src/boundary/index.js";
+import { normaliseBoundary } from "../../src/boundary.js";
 import { sandboxPermissionSchema } from "../../src/contract/index.js";
+import { chooseOwn, lacksBackend, ownGaps } from "../../src/plan/gaps.js";
 import { boundedRequest, planRun, receiptOf } from "../../src/plan/index.js";
-import { chooseOwn, lacksBackend, ownGaps } from "../../src/plan/own-sandbox.js";
 import { facts, full } from "./planning.js";
 
 const { boundary } = normaliseBoundary(

@@ -9,7 +9,7 @@ import {
   toolSource,
 } from "@ambit/fakes/actors";
 import fc from "fast-check";
-import { normaliseBoundary } from "../../src/boundary/index.js";
+import { normaliseBoundary } from "../../src/boundary.js";
 import {
   type Capability,
   capabilities,

@@ -6,7 +6,7 @@ import { describe, expect, test, vi } from "vitest";
 import { PluginBrokeContract } from "../../src/errors.js";
 import { whyUnproven } from "../../src/plan/gaps.js";
 import type { Finding } from "../../src/plugin/index.js";
-import { Prober } from "../../src/registry/prober.js";
+import { Prober } from "../../src/registry/registry.js";
 
 describe("probing", () => {
   const claims = ["network.deny", "process.contained"] as const;

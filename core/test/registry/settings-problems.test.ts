@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { settingsProblems } from "../../src/registry/configuration.js";
+import { settingsProblems } from "../../src/registry/load.js";
 
 const schema = z.strictObject({
   agents: z.partialRecord(z.enum(["claude", "codex"]), z.strictObject({ command: z.string().optional() })),

@@ -1,4 +1,4 @@
-import type { Boundary } from "../../boundary/index.js";
+import type { Boundary } from "../../boundary.js";
 import {
   domains,
   type Issue,

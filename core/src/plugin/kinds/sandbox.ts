@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { Boundary } from "../../boundary/index.js";
+import type { Boundary } from "../../boundary.js";
 import type { Capability, Credential, CredentialForm, Evidence } from "../../contract/index.js";
 import type { SandboxFailed } from "../../errors.js";
 import type { Actor, ActorGap } from "../actor.js";

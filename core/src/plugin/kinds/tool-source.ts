@@ -1,4 +1,4 @@
-import type { Boundary } from "../../boundary/index.js";
+import type { Boundary } from "../../boundary.js";
 import type { Issue, McpServer } from "../../contract/index.js";
 import type { Actor } from "../actor.js";
 import type { Log } from "../log.js";

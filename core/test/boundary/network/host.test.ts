@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readHost } from "../../../src/boundary/network-rules.js";
+import { readHost } from "../../../src/boundary.js";
 
 describe("readHost", () => {
   it.each([

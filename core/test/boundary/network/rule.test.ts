@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatRule, parseNetworkRule } from "../../../src/boundary/network-rules.js";
+import { formatRule, parseNetworkRule } from "../../../src/boundary.js";
 
 describe("an entry for names", () => {
   it.each([

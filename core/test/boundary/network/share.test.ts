@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { listsWideRanges, parseNetworkRule } from "../../../src/boundary/network-rules.js";
+import { listsWideRanges, parseNetworkRule } from "../../../src/boundary.js";
 
 /** `0.0.0.0/prefix` without its last address, as ranges. */
 const withoutOne = (prefix: number) =>

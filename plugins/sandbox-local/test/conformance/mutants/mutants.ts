@@ -146,7 +146,7 @@ export const mutants: readonly MutantCase[] = [
     name: "name not canonical",
     patches: [
       core(
-        "boundary/network-rules.js",
+        "boundary.js",
         'if (raw === "")',
         'if (!isIPv4(raw)) return { ok: true, kind: "name", host: raw };\n    if (raw === "")',
       ),

@@ -1,7 +1,102 @@
+/** What a request lets its run touch: the boundary, its network rules, and how the wire's spelling becomes it. */
+
 import { isIPv4 } from "node:net";
 import { domainToUnicode } from "node:url";
 import ipaddr from "ipaddr.js";
-import type { HostRule, NetworkRule, RangeRule } from "./boundary.js";
+import type { filesystemModes, Issue, networkModes, Port, SandboxPermission } from "./contract/index.js";
+
+/** A name that the run may connect to: `example.com`, or `*.example.com` for every name below it. */
+export interface HostRule {
+  readonly kind: "host";
+  /** Canonical: lower case, IDNA, no trailing dot, without the `*.`. */
+  readonly name: string;
+  readonly subdomains: boolean;
+  /** Absent: every port. */
+  readonly port?: number;
+}
+
+/** Addresses that the run may connect to. A single address is a range with a full prefix. */
+export interface RangeRule {
+  readonly kind: "range";
+  /** Canonical CIDR: `10.0.0.0/8`, `2001:db8::/32`. */
+  readonly cidr: string;
+  readonly family: 4 | 6;
+  readonly port?: number;
+}
+
+export type NetworkRule = HostRule | RangeRule;
+
+export interface NetworkBoundary {
+  /** Also `off` for an empty allowlist. */
+  readonly mode: (typeof networkModes)[number];
+  /** Not empty exactly when `mode` is `allowlist`. */
+  readonly rules: readonly NetworkRule[];
+}
+
+export interface FilesystemBoundary {
+  readonly mode: (typeof filesystemModes)[number];
+  /** Paths relative to the workspace. */
+  readonly readable: readonly string[];
+  readonly writable: readonly string[];
+  readonly denied: readonly string[];
+}
+
+export type ResourceLimits = NonNullable<SandboxPermission["resources"]>;
+
+/** What the request lets the run touch, with shorthands resolved and every entry canonical. */
+export interface Boundary {
+  readonly network: NetworkBoundary;
+  readonly filesystem: FilesystemBoundary;
+  readonly resources: ResourceLimits;
+  readonly secrets: "visible" | "hidden";
+  /** The only ports inside that a connection from the runner may reach. Never empty. Absent: none. */
+  readonly inbound?: readonly number[];
+  readonly enforcement: "strict" | "best_effort";
+}
+
+/** Whether anything is restricted. If not, a sandbox has nothing to enforce. */
+export function isRestricted(boundary: Boundary): boolean {
+  return (
+    boundary.network.mode !== "on" ||
+    boundary.filesystem.mode !== "on" ||
+    Object.values(boundary.resources).some((limit) => limit !== undefined) ||
+    boundary.secrets === "hidden" ||
+    boundary.inbound !== undefined
+  );
+}
+
+/**
+ * Variables that tell common tools the limits of a boundary. Inside a sandbox they see the whole host's processors and memory,
+ * start as many workers, and are then slowed or killed. Pure.
+ *
+ * | limit | variables |
+ * |---|---|
+ * | `cpus`, rounded up | `GOMAXPROCS` (Go), `CARGO_BUILD_JOBS` (Cargo), `CMAKE_BUILD_PARALLEL_LEVEL` (CMake), `RAYON_NUM_THREADS` (Rayon), `OMP_NUM_THREADS` (OpenMP, NumPy, nproc), `PYTHON_CPU_COUNT` (Python) |
+ * | `memoryMb` | `GOMEMLIMIT` (Go): nine tenths; `NODE_OPTIONS=--max-old-space-size` (Node): three quarters |
+ *
+ * The JVM has none that it reads without printing so on stderr.
+ */
+export function limitVariables({ cpus, memoryMb }: ResourceLimits): Readonly<Record<string, string>> {
+  const jobs = cpus === undefined ? undefined : String(Math.max(1, Math.ceil(cpus)));
+  return {
+    ...(jobs === undefined
+      ? {}
+      : {
+          GOMAXPROCS: jobs,
+          CARGO_BUILD_JOBS: jobs,
+          CMAKE_BUILD_PARALLEL_LEVEL: jobs,
+          RAYON_NUM_THREADS: jobs,
+          OMP_NUM_THREADS: jobs,
+          PYTHON_CPU_COUNT: jobs,
+        }),
+    ...(memoryMb === undefined
+      ? {}
+      : {
+          GOMEMLIMIT: `${Math.max(1, Math.floor(memoryMb * 0.9))}MiB`,
+          NODE_OPTIONS: `--max-old-space-size=${Math.max(1, Math.floor(memoryMb * 0.75))}`,
+        }),
+  };
+}
 
 export type ParsedRule = { readonly rule: NetworkRule } | { readonly problem: string };
 
@@ -187,4 +282,80 @@ function spanOf({ cidr }: RangeRule): Span {
   const bytes = network.toByteArray();
   const from = bytes.reduce((number, byte) => 256 * number + byte, 0);
   return { from, to: from + 2 ** (8 * bytes.length - prefix) };
+}
+
+export interface NormalisedBoundary {
+  readonly boundary: Boundary;
+  /** Entries that can't be parsed. The boundary then allows less than the request says, and must not be used. */
+  readonly issues: readonly Issue[];
+}
+
+/** Resolves shorthands and makes entries canonical. An absent part means `on`; an empty list allows nothing. */
+export function normaliseBoundary(
+  permission: SandboxPermission,
+  ports: readonly Pick<Port, "port">[] = [],
+): NormalisedBoundary {
+  const network = networkBoundary(permission.network);
+  const filesystem = filesystemBoundary(permission.filesystem);
+  return {
+    boundary: {
+      network: network.boundary,
+      filesystem: filesystem.boundary,
+      resources: permission.resources ?? {},
+      secrets: permission.secrets ?? "visible",
+      ...(ports.length === 0
+        ? {}
+        : { inbound: ports.map(({ port }) => port).sort((one, other) => one - other) }),
+      enforcement: permission.enforcement,
+    },
+    issues: [...network.issues, ...filesystem.issues],
+  };
+}
+
+const closed: NetworkBoundary = { mode: "off", rules: [] };
+
+function networkBoundary(network: SandboxPermission["network"]): {
+  boundary: NetworkBoundary;
+  issues: readonly Issue[];
+} {
+  if (network === "off" || network === "restricted") return { boundary: closed, issues: [] };
+  if (network === "on" || network === undefined) return { boundary: { mode: "on", rules: [] }, issues: [] };
+  const path = "sandboxPermission.network.allowlist";
+  const mode = network.mode ?? (network.allowlist === undefined ? "on" : "allowlist");
+  if (mode !== "allowlist") {
+    const contradicts = (network.allowlist?.length ?? 0) > 0;
+    const message = `must be empty when the mode is "${mode}": remove it, or set the mode to "allowlist"`;
+    return {
+      boundary: mode === "off" ? closed : { mode: "on", rules: [] },
+      issues: contradicts ? [{ path, message }] : [],
+    };
+  }
+  const rules: NetworkRule[] = [];
+  const issues: Issue[] = [];
+  for (const [index, entry] of (network.allowlist ?? []).entries()) {
+    const parsed = parseNetworkRule(entry);
+    if ("rule" in parsed) rules.push(parsed.rule);
+    else issues.push({ path: `${path}[${index}]`, message: parsed.problem });
+  }
+  return { boundary: rules.length === 0 ? closed : { mode: "allowlist", rules }, issues };
+}
+
+const unenforced =
+  'must be empty when the mode is "on", where nothing would hold it: remove it, or set the mode to "workspace"';
+
+function filesystemBoundary(filesystem: SandboxPermission["filesystem"]): {
+  boundary: FilesystemBoundary;
+  issues: readonly Issue[];
+} {
+  const given = typeof filesystem === "object" ? filesystem : { mode: filesystem };
+  const { readable = [], writable = [], denied = [] } = typeof filesystem === "object" ? filesystem : {};
+  // Path lists restrict the workspace: without a mode, they imply `workspace`.
+  const implied = readable.length + writable.length + denied.length > 0 ? "workspace" : "on";
+  const mode = given.mode ?? implied;
+  const boundary = { mode: mode === "restricted" ? "off" : mode, readable, writable, denied } as const;
+  if (mode !== "on") return { boundary, issues: [] };
+  const issues = Object.entries({ readable, writable, denied })
+    .filter(([, paths]) => paths.length > 0)
+    .map(([list]) => ({ path: `sandboxPermission.filesystem.${list}`, message: unenforced }));
+  return { boundary, issues };
 }
