@@ -3,7 +3,7 @@ import type { AcceptedPlan } from "@ambit/core";
 import type { RunRequest, Warning } from "@ambit/core/contract";
 import type { Log, RunObserver } from "@ambit/core/plugin";
 import type { InjectionToken } from "tsyringe";
-import type { FairSlots } from "./lifetime/fair-slots.js";
+import type { FairSlots } from "./lifetime/fair-shares.js";
 import type { OwnedScope } from "./lifetime/scope.js";
 import type { RunLimits } from "./limits.js";
 import type {

@@ -1,7 +1,7 @@
 import { HarnessFailed, SandboxFailed } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import { expect, test } from "vitest";
-import { limitsHint, memoryWarning, namingLimits, unlessStarved } from "../src/session/agent/tight-limits.js";
+import { limitsHint, memoryWarning, namingLimits, unlessStarved } from "../src/session/start-agent.js";
 
 test("an agent that doesn't start names the limits that the request set", () => {
   const failure = new HarnessFailed("the demo agent ended with exit code 137 during initialize.");

@@ -5,17 +5,24 @@ import { importsOf, type SourceFile } from "./source-file.js";
 
 /** The layers of a folder from the bottom up: each may import those before it, and its own. */
 const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  "core/src": [["contract"], ["errors.ts"], ["boundary"], ["plugin"], ["plan"], ["registry"], ["index.ts"]],
+  "core/src": [
+    ["contract"],
+    ["errors.ts"],
+    ["boundary.ts"],
+    ["plugin"],
+    ["plan"],
+    ["registry"],
+    ["index.ts"],
+  ],
   "core/src/contract": [
     ["values", "capability.ts"],
     ["request"],
     ["result"],
     ["spelling.ts"],
-    ["known-shape.ts", "secret-fields.ts"],
+    ["schema-fields.ts"],
     ["issues.ts", "dialect-fields.ts"],
     ["index.ts"],
   ],
-  "core/src/boundary": [["boundary.ts"], ["network-rules.ts"], ["normalise.ts"], ["index.ts"]],
   "packages/runner/src": [
     ["json-values.ts", "limits.ts", "operator.ts", "tool-policies.ts"],
     ["lifetime", "parse"],
@@ -26,17 +33,15 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["model"],
     ["run"],
     ["admission"],
-    ["compose.ts"],
     ["runner.ts"],
     ["index.ts"],
   ],
   "packages/runner/src/call": [
-    ["values"],
-    ["tools"],
-    ["permission"],
-    ["reports"],
-    ["ask"],
-    ["gatekeeper.ts"],
+    ["call.ts", "answer.ts", "arguments"],
+    ["run-tools.ts", "pattern.ts"],
+    ["permissions.ts"],
+    ["call-events.ts", "request-answers.ts"],
+    ["ask.ts"],
     ["run-calls.ts"],
   ],
 };

@@ -121,7 +121,7 @@ const cases: Case[] = [
     tree: () => code,
     broken: [
       ["core/src/contract/tool.ts", `import { AmbitError } from "../errors.js";`],
-      ["core/src/boundary/normalise.ts", `import type { Actor } from "../plugin/actor.js";`],
+      ["core/src/boundary.ts", `import type { Actor } from "./plugin/actor.js";`],
       ["core/src/plugin/actor.ts", `import { planRun } from "../plan/plan.js";`],
       ["core/src/plugin/index.ts", `import { load } from "../registry/load.js";`],
       ["core/src/registry/load.ts", `import { parse } from "../index.js";`],
@@ -132,20 +132,18 @@ const cases: Case[] = [
       ["core/src/contract/request/tools/tool.ts", `import type { Issue } from "../../result/failure.js";`],
       ["core/src/contract/result/events.ts", `import { nearestKey } from "../spelling.js";`],
       ["core/src/contract/spelling.ts", `import type { RunRequest } from "./index.js";`],
-      ["core/src/boundary/network-rules.ts", `import { normaliseBoundary } from "./normalise.js";`],
-      ["packages/runner/src/events/run-events.ts", `import { Calls } from "../call/calls.js";`],
+      ["packages/runner/src/events/run-events.ts", `import { Calls } from "../call/call.js";`],
       ["packages/runner/src/lifetime/scope.ts", `import { tokens } from "../tokens.js";`],
-      ["packages/runner/src/call/tools/execute.ts", `import { Calls } from "../reports/calls.js";`],
+      ["packages/runner/src/call/run-tools.ts", `import { Ask } from "./ask.js";`],
     ],
     kept: [
       [
         "core/src/registry/load.ts",
-        `import "./prober.js"; import "../plugin/index.js"; import "../errors.js";`,
+        `import "./registrar.js"; import "../plugin/index.js"; import "../errors.js";`,
       ],
       ["core/src/errors.ts", `import type { Gap } from "./contract/failure.js";`],
       ["core/src/index.ts", `export * from "./registry/index.js";`],
       ["core/src/contract/result/events.ts", `import "../request/tools/tool.js"; import "./failure.js";`],
-      ["core/src/boundary/network-rules.ts", `import type { HostRule } from "./boundary.js";`],
     ],
   },
   {

@@ -15,7 +15,8 @@ import {
   RequestInvalid,
 } from "@ambit/core";
 import { type Issue, projectOf, type RunRequest, type Warning, type Webhook } from "@ambit/core/contract";
-import type { Dialect, Harness, RequestedCommand, ToolPolicy } from "@ambit/core/plugin";
+import type { Dialect, Harness, Prewarm, RequestedCommand, ToolPolicy } from "@ambit/core/plugin";
+import { isPattern } from "../call/pattern.js";
 import {
   classesNotAllowed,
   hasUnnamedTools,
@@ -23,9 +24,8 @@ import {
   toolsNamed,
   unaskedClasses,
   unusedRules,
-} from "../call/permission/known-tools.js";
-import { isPattern } from "../call/permission/pattern.js";
-import { secretsOf, tooManySecrets } from "../events/redaction/secrets.js";
+} from "../call/permissions.js";
+import { secretsOf, tooManySecrets } from "../events/redaction.js";
 import {
   type CredentialRefreshService,
   noCredentialRefresh,
@@ -36,19 +36,22 @@ import {
   type WorkspaceService,
 } from "../operator.js";
 import { inCallersTrace } from "../parse/callers-trace.js";
+import { promptOf } from "../parse/messages.js";
 import { type ContractSettings, parseRunRequest } from "../parse/parse.js";
-import { promptOf } from "../parse/prompt.js";
+import type { AskedStart } from "../session/agent-pool.js";
+import { ownPublication } from "../session/publish.js";
 import { ToolPolicies } from "../tool-policies.js";
 import {
+  belowMinimum,
   type CallerRules,
   candidatesFor,
   inCallersProject,
+  type MinimumBoundary,
   type RunOptions,
   strictestCeiling,
   withoutSharedSession,
 } from "./caller-rules.js";
 import { commandIn } from "./commands.js";
-import { belowMinimum, type MinimumBoundary } from "./minimum-boundary.js";
 
 /** A request that may start: every actor in it covers what the boundary requires. */
 export interface AdmittedRun {
@@ -96,7 +99,7 @@ export interface AdmissionRules {
 }
 
 /** `boundary`: the boundary stands for the agent's own tools, with a warning. A rule or a default that denies refuses. */
-export type UnaskedTools = "refuse" | "boundary";
+type UnaskedTools = "refuse" | "boundary";
 
 /** A request body, as it was read. */
 type Read = Pick<AdmittedRun, "request" | "warnings">;
@@ -355,3 +358,45 @@ const sendsNone = (): readonly Issue[] => [
     message: "can't be sent from here: send the request to a server (`ambit serve`) that has a store",
   },
 ];
+
+export function harnessesOf(registry: Registry): readonly Harness[] {
+  return registry.knownCandidates().harnesses.map(({ actor }) => actor);
+}
+
+/** The deployer's part of a request as a whole request that belongs to no caller. Pure. */
+export function prewarmBody({ id }: Pick<Harness, "id">, { request }: Pick<Prewarm, "request">): object {
+  return { ...request, harness: id, messages: [{ role: "user", content: "none yet" }] };
+}
+
+/** The start of an agent that no run has asked for yet. Pure. */
+export function prewarmedStart(
+  { request, plan }: Pick<AdmittedRun, "request" | "plan">,
+  { tools }: Pick<Prewarm, "tools">,
+  ceiling: PermissionCeiling,
+): AskedStart {
+  const deniesTools = ceiling === true || ceiling.length > 0;
+  return { request, plan, deniesTools, serverNames: tools ? [ownPublication] : [] };
+}
+
+/** What is wrong with the requests that a deployer wants agents started ahead for; empty if nothing is. */
+export function prewarmIssues(registry: Registry, contract?: ContractSettings): readonly Issue[] {
+  const { dialects } = registry;
+  return harnessesOf(registry).flatMap((harness) =>
+    (harness.prewarm ?? []).flatMap((prewarm, index) =>
+      issuesOf(prewarmBody(harness, prewarm), dialects, contract).map(({ path, message }) => ({
+        path: `prewarm.${harness.id}[${index}].request${path === "" ? "" : `.${path}`}`,
+        message,
+      })),
+    ),
+  );
+}
+
+function issuesOf(body: object, dialects: readonly Dialect[], contract?: ContractSettings): readonly Issue[] {
+  const parsed = parseRunRequest(body, contract, dialects);
+  if (!parsed.ok) return parsed.issues;
+  const { boundary, issues } = normaliseBoundary(parsed.request.sandboxPermission);
+  if (issues.length > 0 || boundary.network.mode !== "on") return issues;
+  const message =
+    'must be "off" or an allowlist: the network of an agent that belongs to no run yet is closed, and an open one can\'t be';
+  return [{ path: "sandboxPermission.network", message }];
+}

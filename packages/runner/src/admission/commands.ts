@@ -2,7 +2,7 @@ import { AtCapacity, CommandExecuted, callPure, pluginReturns } from "@ambit/cor
 import { type JsonObject, projectOf, type RunRequest, type RunResult } from "@ambit/core/contract";
 import type { Dialect, RequestedCommand } from "@ambit/core/plugin";
 import { sizeOf } from "../json-values.js";
-import { FairMap } from "../lifetime/memory/fair-map.js";
+import { FairMap } from "../lifetime/fair-shares.js";
 
 /** Milliseconds for which an ended command is remembered. */
 const rememberedMs = 30 * 60_000;

@@ -1,14 +1,30 @@
-import { type AgentEvent, type EventRecord, eventRecord, type Warning } from "@ambit/core/contract";
-import type { ObservedStage } from "@ambit/core/plugin";
+/**
+ * The events of a run on their way: redacted, recorded for the result, queued for the one reader. The boundary's decisions are
+ * counted and folded before.
+ */
+
+import { HarnessFailed } from "@ambit/core";
+import {
+  type AgentEvent,
+  type EventRecord,
+  type EventWith,
+  eventRecord,
+  eventTraits,
+  isOutput,
+  isPart,
+  type RunResult,
+  type StreamRecord,
+  traitsOf,
+  type Usage,
+  type Warning,
+} from "@ambit/core/contract";
+import { type ConnectionDecision, type ObservedStage, pieceEnd } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { sizeOf } from "../json-values.js";
 import type { RunLimits } from "../limits.js";
 import { type PlannedRun, type RunnerServices, tokens } from "../tokens.js";
-import { Decisions } from "./decisions.js";
-import { EventChannel } from "./event-channel.js";
 import { Observation, RunLogger } from "./observation.js";
-import { Redactor } from "./redaction/redactor.js";
-import { TurnRecord } from "./turn-record.js";
+import { Redactor } from "./redaction.js";
 
 /** A run's events: each is redacted, then recorded, then queued for the reader. */
 @injectable()
@@ -135,4 +151,465 @@ export class Warnings {
   get list(): Warning[] | undefined {
     return this.#warnings.size === 0 ? undefined : [...this.#warnings.values()];
   }
+}
+
+/** Destinations that are counted one by one; the others share one count. */
+const maxDestinations = 100;
+
+/** A decision as often as it was made. */
+export interface CountedDecision {
+  readonly decision: ConnectionDecision;
+  readonly count: number;
+}
+
+/** The boundary's decisions, each with the number of times that it was made. */
+export class DecisionTally {
+  readonly #counted = new Map<string, { readonly decision: ConnectionDecision; count: number }>();
+
+  /** @param othersReason the reason in the decision that sums up those beyond the first hundred destinations. */
+  constructor(readonly othersReason: string) {}
+
+  has(decision: ConnectionDecision): boolean {
+    return this.#counted.has(keyOf(decision));
+  }
+
+  /** @param count how often it was made. */
+  add(decision: ConnectionDecision, count = 1): void {
+    const isListed = this.has(decision) || this.#counted.size < maxDestinations;
+    const { allowed } = decision;
+    const key = isListed ? keyOf(decision) : JSON.stringify([allowed]);
+    const counted = this.#counted.get(key) ?? {
+      decision: isListed ? decision : { target: "others", allowed, reason: this.othersReason },
+      count: 0,
+    };
+    counted.count += count;
+    this.#counted.set(key, counted);
+  }
+
+  /** All of them, once. */
+  take(): readonly CountedDecision[] {
+    const counted = [...this.#counted.values()];
+    this.#counted.clear();
+    return counted;
+  }
+}
+
+function keyOf({ target, allowed, reason, failure }: ConnectionDecision): string {
+  return JSON.stringify([allowed, target, reason, failure]);
+}
+
+/**
+ * Counts the boundary's decisions, and folds a repeated one into one event with a count. Nothing slows the agent's
+ * connections down, so while the reader is behind, decisions gather here, folded, instead of in its queue.
+ */
+export class Decisions {
+  readonly #waiting = new DecisionTally(
+    "more destinations than can have an event each; the receipt counts all of them",
+  );
+  #timer: NodeJS.Timeout | undefined;
+  #behind = false;
+  allowed = 0;
+  /** Of the allowed ones. */
+  failed = 0;
+  refused = 0;
+
+  constructor(
+    /** Resolves when there is room for more. */
+    readonly emit: (event: AgentEvent) => Promise<void> | undefined,
+    /** Milliseconds that a decision waits for its repeats. */
+    readonly foldMs = 200,
+  ) {}
+
+  /** @param count how often it was made. */
+  record(decision: ConnectionDecision, count = 1): void {
+    const { allowed, failure, isReported } = decision;
+    if (!allowed) this.refused += count;
+    else if (isReported !== true) this.allowed += count;
+    if (failure !== undefined) this.failed += count;
+    // Only consecutive repeats share an event, as long as each event can be sent.
+    if (!this.#behind && !this.#waiting.has(decision)) this.flush();
+    this.#waiting.add(decision, count);
+    this.#timer ??= setTimeout(() => {
+      if (!this.#behind) this.flush();
+    }, this.foldMs);
+  }
+
+  /** Reports what waits, even if the reader has no room. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    let room: Promise<void> | undefined;
+    for (const { decision, count } of this.#waiting.take()) {
+      const { target, allowed, reason, failure } = decision;
+      room = this.emit({ type: "boundary_decision", target, allowed, reason, failure, count });
+    }
+    if (room === undefined) return;
+    this.#behind = true;
+    void room.then(() => {
+      this.#behind = false;
+      this.flush();
+    });
+  }
+}
+
+/** Characters of a text's event in addition to the text. */
+const frameLength = 28;
+/** Texts and thoughts that may be open at the same time, and the length of the id of each. */
+const maxOpenBlocks = 256;
+const maxIdLength = 1_024;
+
+/** A text that comes in pieces. */
+interface OpenText {
+  readonly type: "message" | "thought";
+  readonly text: JoinedText;
+  readonly parentToolCallId?: string | undefined;
+}
+
+/**
+ * Summarises the events of a turn: its text, usage and stop reason, and its events with blocks coalesced. Keeps as much
+ * as a result may carry; the rest is counted, and the result says so.
+ */
+class TurnRecord {
+  readonly #events: AgentEvent[] = [];
+  readonly #leftOut = { events: 0, characters: 0 };
+  #room: number;
+  readonly #open = new Map<string, OpenText>();
+  readonly #texts: string[] = [];
+  usage: Usage | undefined;
+  stopReason: string | undefined;
+  /** Whether the agent has produced output or called a tool. Thoughts, usage and transient data don't count. */
+  hasOutput = false;
+
+  /**
+   * @param keepsEvents false for a stream, whose terminal record carries none.
+   * @param most characters of texts and events together.
+   */
+  constructor(
+    readonly keepsEvents: boolean,
+    readonly max: number,
+  ) {
+    this.#room = max;
+  }
+
+  get output(): string {
+    const { characters } = this.#leftOut;
+    const missing = `[${characters} more characters: a result has at most ${this.max}, the stream has all]`;
+    return [...this.#texts, ...(characters === 0 ? [] : [missing])].join("\n\n");
+  }
+
+  /** Characters that are kept. */
+  get size(): number {
+    return this.max - this.#room;
+  }
+
+  get events(): readonly AgentEvent[] {
+    return this.#events;
+  }
+
+  /** @param size of the event, in characters that it takes in memory */
+  add(event: AgentEvent, size = sizeOf(event)): void {
+    this.hasOutput ||= isOutput(event);
+    if (isPart(event, "start")) this.#startBlock(event);
+    // A call's result has the whole output of its command.
+    else if (event.type === "tool_output") return;
+    else if (isPart(event, "delta")) this.#addText(event.id, event.delta);
+    else if (event.type === "message_end" || event.type === "thought_end") this.#endBlock(event.id);
+    // What a subagent says is only an event.
+    else if (event.type === "message" && event.parentToolCallId !== undefined) this.#keep(event, size);
+    else if (event.type === "message") this.#addBlock({ ...event, text: this.#fitting(event.text) });
+    else this.#addWhole(event, size);
+  }
+
+  #addWhole(event: AgentEvent, size: number): void {
+    if (event.type === "usage") {
+      const { type: _type, ...usage } = event;
+      this.usage = usage;
+    } else if (event.type === "done") this.stopReason = event.stopReason;
+    this.#keep(event, size);
+  }
+
+  /** The events that would end the open blocks. */
+  openEnds(): readonly AgentEvent[] {
+    return [...this.#open].map(([id, { type }]) => ({ type: `${type}_end` as const, id }));
+  }
+
+  #startBlock({ type, id, parentToolCallId }: EventWith<{ part: "start" }>): void {
+    if (this.#open.size >= maxOpenBlocks || id.length > maxIdLength)
+      throw new HarnessFailed(`The agent started more than ${maxOpenBlocks} texts without ending them.`);
+    this.#open.set(id, { type: eventTraits[type].block, text: new JoinedText(), parentToolCallId });
+  }
+
+  #addText(id: string, delta: string): void {
+    const block = this.#open.get(id);
+    // A stream sends thoughts as they arrive; they aren't part of the output.
+    const isOutput = block?.type === "message" && block.parentToolCallId === undefined;
+    if (block === undefined || !(isOutput || this.keepsEvents)) return;
+    const text = this.#fitting(delta);
+    if (text !== "") block.text.add(text);
+  }
+
+  #endBlock(id: string): void {
+    const block = this.#open.get(id);
+    if (block === undefined) return;
+    this.#open.delete(id);
+    const { type, text, parentToolCallId: parent } = block;
+    const nested = parent === undefined ? {} : { parentToolCallId: parent };
+    this.#addBlock({ type, text: text.toString(), ...nested });
+  }
+
+  #addBlock(event: AgentEvent & { type: "message" | "thought" }): void {
+    if (event.text === "" && this.#room === 0) return;
+    this.#room -= Math.min(this.#room, frameLength);
+    // What a subagent says is its call's result, in the end.
+    if (event.type === "message" && event.parentToolCallId === undefined) this.#texts.push(event.text);
+    if (this.keepsEvents) this.#events.push(event);
+  }
+
+  #keep(event: AgentEvent, size: number): void {
+    if (!this.keepsEvents) return;
+    const isRequired = traitsOf(event).isRequired === true;
+    if (size > this.#room && !isRequired) {
+      this.#room = 0;
+      this.#markGap();
+      this.#leftOut.events += 1;
+      return;
+    }
+    this.#room -= Math.min(size, this.#room);
+    this.#events.push(event);
+  }
+
+  /** As much of a text as fits; the rest is counted. */
+  #fitting(text: string): string {
+    if (text.length <= this.#room) {
+      this.#room -= text.length;
+      return text;
+    }
+    const fitting = text.slice(0, pieceEnd(text, this.#room));
+    this.#room = 0;
+    this.#markGap();
+    this.#leftOut.characters += text.length - fitting.length;
+    return fitting;
+  }
+
+  /** Takes the place of the first missing event; its counts keep growing. */
+  #markGap(): void {
+    const { events, characters } = this.#leftOut;
+    if (!this.keepsEvents || events + characters > 0) return;
+    this.#events.push({ type: "data", name: "truncated", data: this.#leftOut });
+  }
+}
+
+/** Pieces of a text that are joined. */
+const maxPieces = 256;
+
+/** A text in pieces. They are joined early, so that V8 needn't keep each of them. */
+class JoinedText {
+  #pieces: string[] = [];
+  readonly #joined: string[] = [];
+
+  add(piece: string): void {
+    this.#pieces.push(piece);
+    if (this.#pieces.length < maxPieces) return;
+    this.#joined.push(this.#pieces.join(""));
+    this.#pieces = [];
+  }
+
+  toString(): string {
+    return [...this.#joined, ...this.#pieces].join("");
+  }
+}
+
+/**
+ * A run's events as its result carries them: each text and thought in one piece.
+ * @param most characters, as `limits.resultCharacters`.
+ */
+export async function coalesced(
+  events: AsyncIterable<AgentEvent>,
+  max: number,
+): Promise<readonly AgentEvent[]> {
+  const record = new TurnRecord(true, max);
+  for await (const event of events) record.add(event);
+  return record.events;
+}
+
+/**
+ * The one buffer between a run and its log: many writers, one reader that takes all at once, bounded. `push` resolves when
+ * the reader has caught up, so that a slow log slows the agent instead of filling our memory.
+ */
+export class EventChannel<Event extends NonNullable<unknown>> {
+  #waiting: Event[] = [];
+  #size = 0;
+  readonly #writers: (() => void)[] = [];
+  #reader: { readonly wake: () => void; readonly characters: number } | undefined;
+  #closed = false;
+
+  /** @param maxCharacters of the waiting events. A push beyond waits. The default is written in about a millisecond. */
+  constructor(readonly maxCharacters = 131_072) {}
+
+  /** Characters of the waiting events. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Resolves immediately while there is room. After `close` the event is dropped, since nothing reads it. */
+  push(event: Event, size: number): Promise<void> | undefined {
+    if (this.#closed) return undefined;
+    this.#waiting.push(event);
+    this.#size += size;
+    this.#wakeReader();
+    if (this.#size <= this.maxCharacters) return undefined;
+    return new Promise((resolve) => this.#writers.push(resolve));
+  }
+
+  /** Ends the reader's loop once it has taken the waiting events. */
+  close(): void {
+    this.#closed = true;
+    this.#wakeReader();
+    this.#wakeWriters();
+  }
+
+  /** The reader has left: the waiting events are dropped. */
+  abandon(): void {
+    this.#waiting = [];
+    this.#size = 0;
+    this.close();
+  }
+
+  /** All waiting events, in order. */
+  take(): readonly Event[] {
+    const taken = this.#waiting;
+    this.#waiting = [];
+    this.#size = 0;
+    this.#wakeWriters();
+    return taken;
+  }
+
+  /** Resolves when there is an event to take; with false at the end. */
+  async more(): Promise<boolean> {
+    while (this.#waiting.length === 0) {
+      if (this.#closed) return false;
+      await new Promise<void>((resolve) => {
+        this.#reader = { wake: resolve, characters: 0 };
+      });
+    }
+    return true;
+  }
+
+  /** Resolves when the waiting events have this size, no more can come, or the time is over. */
+  async gather(characters: number, timeoutMs: number): Promise<void> {
+    if (this.#closed || this.#size >= characters) return;
+    await new Promise<void>((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.#reader = undefined;
+        resolve();
+      };
+      const timer = setTimeout(wake, timeoutMs);
+      this.#reader = { wake, characters };
+    });
+  }
+
+  /** After everything that is ready has been written, so that events that arrive together are read together. */
+  #wakeReader(): void {
+    const reader = this.#reader;
+    if (reader === undefined || (!this.#closed && this.#size < reader.characters)) return;
+    this.#reader = undefined;
+    process.nextTick(reader.wake);
+  }
+
+  #wakeWriters(): void {
+    for (const wake of this.#writers.splice(0)) wake();
+  }
+}
+
+/** The events of a run since the last read, then its one result. */
+export type RunPart = { readonly records: readonly EventRecord[] } | { readonly result: RunResult };
+
+/**
+ * After a part of at least `events`, the next one gathers for `timeoutMs`, or until it has `characters`. An event that
+ * comes alone is read immediately.
+ */
+export interface GatheringLimits {
+  readonly events: number;
+  readonly characters: number;
+  readonly timeoutMs: number;
+}
+
+/** The next item of a run; not called again before it has settled. */
+type Next<Item> = () => Promise<IteratorResult<Item, undefined>>;
+
+/**
+ * Yields all waiting events together, then the result.
+ * @param result resolves once everything is closed.
+ * @param gathering Default: none.
+ */
+export function nextPart(
+  unread: EventChannel<EventRecord>,
+  result: () => Promise<RunResult | undefined>,
+  gathering?: GatheringLimits,
+): Next<RunPart> {
+  let isStream = false;
+  let isDelivered = false;
+  return async () => {
+    if (isStream && gathering !== undefined) await unread.gather(gathering.characters, gathering.timeoutMs);
+    while (await unread.more()) {
+      const waiting = unread.take();
+      isStream = gathering !== undefined && waiting.length >= gathering.events;
+      if (waiting.length > 0) return { done: false, value: { records: waiting } };
+    }
+    const last = isDelivered ? undefined : await result();
+    if (last === undefined) return { done: true, value: undefined };
+    isDelivered = true;
+    return { done: false, value: { result: last } };
+  };
+}
+
+/** The same one by one. */
+export function nextRecord(next: Next<RunPart>): Next<StreamRecord> {
+  let records: readonly EventRecord[] = [];
+  let index = 0;
+  return async () => {
+    for (;;) {
+      const record = records[index];
+      index += 1;
+      if (record !== undefined) return { done: false, value: record };
+      const part = await next();
+      if (part.done) return part;
+      if ("result" in part.value)
+        return { done: false, value: { kind: "result", result: part.value.result } };
+      records = part.value.records;
+      index = 0;
+    }
+  };
+}
+
+/**
+ * A generator that can be left at any time. One made by `async function*` can't: its `return()` waits until a
+ * pending `next()` has its value, and runs nothing before the first.
+ *
+ * @param next the next item; not called again before it has settled, nor once the reader has left.
+ * @param leave runs once, when the reader leaves; the reader waits for it.
+ */
+export function cancellable<Item>(
+  next: () => Promise<IteratorResult<Item, undefined>>,
+  leave: () => Promise<void>,
+): AsyncGenerator<Item, void, undefined> {
+  const over = { done: true, value: undefined } as const;
+  let left: Promise<void> | undefined;
+  const end = () => {
+    left ??= leave();
+    return left;
+  };
+  return {
+    next: () => (left === undefined ? next() : left.then(() => over)),
+    return: () => end().then(() => over),
+    throw: async (error: unknown) => {
+      await end();
+      throw error;
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    [Symbol.asyncDispose]: end,
+  };
 }

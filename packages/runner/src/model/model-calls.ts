@@ -9,16 +9,14 @@ import type {
   ModelUsage,
 } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { Ask } from "../call/ask/ask.js";
-import { ApprovedCalls } from "../call/reports/approved-calls.js";
+import { ApprovedCalls } from "../call/answer.js";
+import { Ask } from "../call/ask.js";
 import { RunEvents } from "../events/run-events.js";
-import { RightToAct } from "../lifetime/deadlines.js";
-import type { OwnedScope } from "../lifetime/scope.js";
+import { type OwnedScope, RightToAct } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
-import type { ModelCaller, ModelRouter } from "../session/model-routes.js";
+import type { ModelCaller, ModelRouter } from "../session/publish.js";
 import { type PlannedRun, tokens } from "../tokens.js";
-import { RunBudget } from "./budget.js";
-import { SessionSpending } from "./spending.js";
+import { RunBudget, SessionSpending } from "./budget.js";
 
 /** Models that a failure's message lists at most. */
 const maxListed = 50;

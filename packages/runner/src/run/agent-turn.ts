@@ -16,17 +16,14 @@ import {
 import { type AgentEvent, type ContentBlock, isAbout, type Usage } from "@ambit/core/contract";
 import { type Agent, type Sandbox, type Turn, unlessAborted } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
-import { CallEvents, type NestedEvent } from "../call/reports/call-events.js";
-import { isWithoutResult } from "../call/reports/results.js";
+import { CallEvents, isWithoutResult, type NestedEvent } from "../call/call-events.js";
 import { RunCalls } from "../call/run-calls.js";
 import { RunEvents } from "../events/run-events.js";
 import { pathBeyondDepth } from "../json-values.js";
-import { Deadlines, Pause } from "../lifetime/deadlines.js";
-import { LinkedAbort, type OwnedScope, settlesWithin } from "../lifetime/scope.js";
+import { Deadlines, LinkedAbort, type OwnedScope, Pause, settlesWithin } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { ModelCalls } from "../model/model-calls.js";
-import { requireListed } from "../session/agent/publish.js";
-import type { StartedAgent } from "../session/started-agent.js";
+import { requireListed, type StartedAgent } from "../session/publish.js";
 import { type PlannedRun, tokens } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
 

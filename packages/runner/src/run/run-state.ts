@@ -1,14 +1,34 @@
-import { type AmbitError, cancelledByCaller } from "@ambit/core";
-import type { FailureCode, Receipt, RunResult } from "@ambit/core/contract";
-import type { Agent } from "@ambit/core/plugin";
-import type { TurnEnding } from "../call/reports/approved-calls.js";
+/** How far a run has got, how it ended, and what follows from that: its result, its session's agent, what is probed again. */
+
+import {
+  type AcceptedPlan,
+  type AmbitError,
+  asPluginError,
+  cancelledByCaller,
+  errorDetailOf,
+  receiptOf,
+} from "@ambit/core";
+import type {
+  FailureCode,
+  ForkReceipt,
+  OutputsReceipt,
+  Receipt,
+  RunRequest,
+  RunResult,
+} from "@ambit/core/contract";
+import type { Agent, Log } from "@ambit/core/plugin";
+import type { TurnEnding } from "../call/answer.js";
+import { unaskedClasses } from "../call/permissions.js";
+import type { RunEvents } from "../events/run-events.js";
+import type { FilledWorkspace } from "../operator.js";
 import type { Session } from "../session/session.js";
+import { visibleCredentials } from "../session/sessions.js";
 
 /**
  * How far a run has got, and what it holds. It is `admitted` until its records are read, and `starting` once it has its
  * session.
  */
-export type Progress =
+type Progress =
   | { readonly name: "admitted" | "opening" }
   | {
       readonly name: "starting";
@@ -74,7 +94,7 @@ export function startingIn(session: Session): Progress {
  * - `conversation`: a new agent, which loads the conversation.
  * - `nothing`: a new agent with a new conversation.
  */
-export type AgentAfterTurn = "kept" | "conversation" | "nothing";
+type AgentAfterTurn = "kept" | "conversation" | "nothing";
 
 /** Failures after which an agent can't be trusted with another turn, even if it is idle. */
 const agentFailures: ReadonlySet<FailureCode> = new Set([
@@ -104,4 +124,192 @@ export function endingOf(end: TurnEnd): TurnEnding {
 /** Pure. */
 export function failureOf(end: TurnEnd): AmbitError | undefined {
   return end.how === "failed" ? end.failure : undefined;
+}
+
+/** How a run went, once everything is closed. */
+interface RunOutcome {
+  readonly runId: string;
+  readonly events: Pick<RunEvents, "record" | "redactor" | "decisions" | "warnings" | "observation">;
+  /** The agent's whole output, redacted. */
+  readonly output: string;
+  readonly progress: Progress;
+  readonly failure: AmbitError | undefined;
+  /** What left the workspace. */
+  readonly outputs: OutputsReceipt | undefined;
+  /** What a new workspace was filled with. */
+  readonly filledWith: FilledWorkspace;
+  /** What its session began as a copy of. */
+  readonly fork: ForkReceipt | undefined;
+  /** The session's id, or the id that stands for the session of a run without one. */
+  readonly sessionName: string;
+}
+
+/**
+ * The run's one result, in every case. If an actor's values make the receipt fail, it is built without the receipt; if
+ * that fails too, it has only the failure.
+ */
+export function conclude(
+  request: RunRequest,
+  plan: AcceptedPlan,
+  outcome: RunOutcome,
+  log: Log,
+): { readonly result: RunResult; readonly failure: AmbitError | undefined } {
+  try {
+    const receipt = receiptFor(request, plan, outcome);
+    return { result: resultOf(request, plan, outcome, receipt), failure: outcome.failure };
+  } catch (thrown) {
+    log.error({ runId: outcome.runId, error: thrown }, "the receipt could not be made");
+    const failure = outcome.failure ?? asPluginError("An actor of the plan", thrown);
+    return {
+      result: withoutReceipt(request, plan, { ...outcome, failure }, log),
+      failure,
+    };
+  }
+}
+
+function withoutReceipt(
+  request: RunRequest,
+  plan: AcceptedPlan,
+  outcome: RunOutcome & { readonly failure: AmbitError },
+  log: Log,
+): RunResult {
+  try {
+    return resultOf(request, plan, outcome, undefined);
+  } catch (thrown) {
+    const { runId, failure } = outcome;
+    log.error({ runId, error: thrown }, "the result could not be made");
+    const { code, retryable } = failure.toFailure();
+    const error = `The run failed (${code}); the runner's log has the cause.`;
+    return {
+      ok: false,
+      runId,
+      events: [],
+      sessionId: outcome.sessionName,
+      error,
+      failure: { code, retryable },
+      errorDetail: errorDetailOf({ code, retryable }, error),
+    };
+  }
+}
+
+/** The run's one result. Pure. */
+function resultOf(
+  request: RunRequest,
+  plan: AcceptedPlan,
+  outcome: RunOutcome,
+  receipt: Receipt | undefined,
+): RunResult {
+  const { agent } = heldIn(outcome.progress);
+  const { record, redactor, warnings } = outcome.events;
+  const failure = cancelledByCaller(outcome.failure) ? undefined : outcome.failure;
+  const { usage } = record;
+  const { output } = outcome;
+  return {
+    ok: failure === undefined,
+    runId: outcome.runId,
+    output: failure === undefined || output !== "" ? output : undefined,
+    messages: output === "" ? undefined : [{ role: "assistant", content: output }],
+    events: [...record.events],
+    usage,
+    stopReason: failure === undefined ? record.stopReason : undefined,
+    capabilities: agent?.capabilities,
+    sessionId: outcome.sessionName,
+    model: agent?.model === undefined ? request.model : redactor.text(agent.model),
+    traceId: outcome.events.observation.traceId,
+    error: failure === undefined ? undefined : redactor.text(failure.message),
+    failure:
+      failure === undefined ? undefined : { ...redactor.value(failure.toFailure()), code: failure.code },
+    errorDetail:
+      failure === undefined ? undefined : redactor.value(errorDetailOf(failure.toFailure(), failure.message)),
+    sandbox: plan.sandbox.actor.name,
+    warnings: redactor.value(warnings.list),
+    receipt,
+  };
+}
+
+/** Why the run ended; undefined when it failed, or its agent gave no reason. Pure. */
+export function stopReasonOf(end: TurnEnd): string | undefined {
+  if (end.how === "failed") return cancelledByCaller(end.failure) ? "cancelled" : undefined;
+  return end.how === "paused" ? "paused" : end.stopReason;
+}
+
+function receiptFor(
+  request: RunRequest,
+  plan: AcceptedPlan,
+  { progress, events, sessionName, outputs, filledWith: { sources, environment }, fork }: RunOutcome,
+): Receipt | undefined {
+  const { session, agent, history } = heldIn(progress);
+  if (session === undefined) return undefined;
+  const { sandbox } = session;
+  const { decisions, redactor } = events;
+  const unasked = unaskedClasses(request, plan.harness.actor);
+  const ofAgent = Object.entries(agent?.evidence ?? {}).map(([fact, value]) => [`agent.${fact}`, value]);
+  return receiptOf(plan, {
+    confinement: sandbox.confinement,
+    evidence: redactor.value({ ...sandbox.evidence, ...Object.fromEntries(ofAgent) }),
+    visibleCredentials: [...visibleCredentials(request, plan)],
+    decisions: {
+      allowed: decisions.allowed,
+      refused: decisions.refused,
+      failed: decisions.failed || undefined,
+    },
+    session: { id: sessionName, history },
+    unaskedTools: unasked.length === 0 ? undefined : [...unasked],
+    sources: sources === undefined ? undefined : redactor.value([...sources]),
+    environment,
+    fork,
+    ports: request.ports?.length ? [...request.ports] : undefined,
+    outputs: redactor.value(outputs),
+  });
+}
+
+/** What the run has: no session if the sandbox didn't open, no agent if it didn't start. */
+function heldIn(progress: Progress): {
+  readonly session?: Session;
+  readonly agent?: Agent;
+  readonly history: Receipt["session"]["history"];
+} {
+  return {
+    history: "new",
+    ...(progress.name === "starting" || progress.name === "streaming" ? progress : {}),
+  };
+}
+
+interface FailedRun {
+  readonly plan: Pick<AcceptedPlan, "sandbox" | "harness" | "own">;
+  readonly stage: RunStage;
+}
+
+type PlannedActor = AcceptedPlan["sandbox" | "harness"]["actor"];
+
+/** Failures after which both the sandbox and the harness are probed again; the others are failures to start. */
+const doubtful: ReadonlySet<FailureCode> = new Set(["sandbox_failed", "plugin_broke_contract"]);
+const doubtfulAtStart: ReadonlySet<FailureCode> = new Set([...doubtful, "harness_failed", "run_timed_out"]);
+
+/** Of the plan, the actors that `actorsToProbeAgain` names. Pure. */
+export function actorsInDoubt(failure: AmbitError, { plan, stage }: FailedRun): ReadonlySet<PlannedActor> {
+  const actors = actorsToProbeAgain(failure, stage).flatMap((kind): readonly PlannedActor[] => {
+    // The sandbox that failed may be git's own.
+    const others = kind === "sandbox" ? [...plan.own.values()].map(({ actor }) => actor) : [];
+    return [plan[kind].actor, ...others];
+  });
+  return new Set(actors);
+}
+
+/**
+ * The kinds of actors whose evidence a failure puts in doubt. They are probed again before the next plan, and all runs
+ * wait for that. A failure that an agent or a request can cause says nothing about the host. Pure.
+ */
+export function actorsToProbeAgain(failure: AmbitError, stage: RunStage): readonly ("sandbox" | "harness")[] {
+  // The agent of an earlier turn may have caused this. The session is closed; only a new one says something about the
+  // host.
+  if (stage === "reusing") return [];
+  const isDoubtful = (stage === "started" ? doubtful : doubtfulAtStart).has(failure.code);
+  if (!isDoubtful || concernsSession(failure)) return [];
+  // A broken agent says nothing about the sandbox, whose probe takes seconds.
+  return failure.code === "harness_failed" ? ["harness"] : ["sandbox", "harness"];
+}
+
+function concernsSession(failure: AmbitError): boolean {
+  return failure.code === "sandbox_failed" && "concerns" in failure && failure.concerns === "session";
 }

@@ -19,32 +19,29 @@ import {
 import type { LimitHits, Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunCalls } from "../call/run-calls.js";
+import type { RunRecovery } from "../events/observation.js";
+import { mark, unsearchableSecretsOf } from "../events/redaction.js";
 import {
   cancellable,
   type GatheringLimits,
   nextPart,
   nextRecord,
+  RunEvents,
   type RunPart,
-} from "../events/event-channel.js";
-import type { RunRecovery } from "../events/observation.js";
-import { mark } from "../events/redaction/redactor.js";
-import { unsearchableSecretsOf } from "../events/redaction/secrets.js";
-import { RunEvents } from "../events/run-events.js";
+} from "../events/run-events.js";
 import { sizeOf } from "../json-values.js";
-import { Deadlines, RightToAct, type RunHold } from "../lifetime/deadlines.js";
-import type { OwnedScope } from "../lifetime/scope.js";
-import { AgentStarter, dismiss } from "../session/agent/start-agent.js";
-import { limitsHint, memoryWarning } from "../session/agent/tight-limits.js";
-import { composePrompt, forgotten, hasHistory, userMessagesAfter } from "../session/conversation.js";
+import { Deadlines, type OwnedScope, RightToAct, type RunHold } from "../lifetime/scope.js";
+import { composePrompt, forgotten, hasHistory, userMessagesAfter } from "../parse/messages.js";
+import type { StartedAgent } from "../session/publish.js";
 import { type Session, whyUnsound } from "../session/session.js";
 import { type BorrowingRun, type Loan, Sessions } from "../session/sessions.js";
-import type { StartedAgent } from "../session/started-agent.js";
+import { AgentStarter, dismiss, limitsHint, memoryWarning } from "../session/start-agent.js";
 import { type PlannedRun, tokens } from "../tokens.js";
 import { AgentTurn } from "./agent-turn.js";
-import { conclude, stopReasonOf } from "./outcome.js";
 import {
   advanceRun,
   agentAfterTurn,
+  conclude,
   endingOf,
   failureOf,
   progressOf,
@@ -52,10 +49,10 @@ import {
   type RunState,
   stageOf,
   startingIn,
+  stopReasonOf,
   type TurnEnd,
 } from "./run-state.js";
-import { fillWorkspace, WorkspaceFilling } from "./workspace-filling.js";
-import { WorkspaceOutputs } from "./workspace-outputs.js";
+import { fillWorkspace, WorkspaceFilling, WorkspaceOutputs } from "./workspace.js";
 
 /** Characters of a request that is kept: images and files in it may have megabytes. */
 const maxCopyCharacters = 131_072;

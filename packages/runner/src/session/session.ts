@@ -1,3 +1,5 @@
+/** A session: its name and what is kept of it, the sandbox, and what outlives a run in it. */
+
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -26,27 +28,157 @@ import {
   type Process,
   type Sandbox,
   type Scope,
+  type SessionUse,
   unlessAborted,
 } from "@ambit/core/plugin";
-import { type CountedDecision, DecisionTally } from "../events/decisions.js";
+import { z } from "zod";
+import { type CountedDecision, DecisionTally } from "../events/run-events.js";
 import { canonicalJson } from "../json-values.js";
 import { OwnedScope, settlesWithin } from "../lifetime/scope.js";
 import type { Preview, SandboxOfSession, SessionState } from "../operator.js";
-import type { UserMessages } from "./conversation.js";
-import { lostBecause } from "./lost-files.js";
-import { type RefreshedFor, refresherOf, type SessionRefresh } from "./secrets/refresher.js";
-import { SessionSecrets } from "./secrets/session-secrets.js";
-import type { SessionRecord } from "./session-keeper.js";
-import type { StartedAgent } from "./started-agent.js";
+import type { UserMessages } from "../parse/messages.js";
+import type { StartedAgent } from "./publish.js";
+import { type RefreshedFor, refresherOf, type SessionRefresh, SessionSecrets } from "./session-secrets.js";
+
+/**
+ * What another runner needs to continue a session whose sandbox, or its files, outlive this one. It holds credentials: what
+ * the output of the sandbox and the agent is redacted of those of earlier runs too. Stored encrypted.
+ */
+export const sessionRecordSchema = z.strictObject({
+  /** The session of the sandbox's spec. */
+  id: z.string(),
+  /** The backend's name. */
+  sandbox: z.string(),
+  /** Key of the plan that the sandbox was opened for: it isn't used under another one. */
+  fingerprint: z.string(),
+  /** The backend's, for a sandbox that outlives its runner. */
+  handover: z.string().optional(),
+  /** The backend's, for files that outlive it. */
+  remains: z.string().optional(),
+  /** Whether its workspace wasn't filled yet. */
+  isEmpty: z.boolean().default(false),
+  conversation: z.strictObject({ harness: z.string(), id: z.string() }).optional(),
+  userMessages: z.array(z.string()).readonly(),
+  secrets: z.array(z.string()).readonly(),
+});
+export type SessionRecord = Readonly<z.output<typeof sessionRecordSchema>>;
+
+/** Kept where a session's sandbox has ended, and its files are kept for the next runner. It holds no credential. */
+export const suspendedSessionSchema = z.strictObject({
+  /** The id of the kept files. */
+  suspended: z.string(),
+  /** The backend's name. */
+  sandbox: z.string(),
+  /** Key of the plan that its sandbox was opened for. */
+  fingerprint: z.string(),
+  hadVisibleCredentials: z.boolean(),
+});
+export type SuspendedSession = Readonly<z.output<typeof suspendedSessionSchema>>;
+
+/** Kept where a session's files are lost, for the warning of the next run with its name. */
+export const lostSessionSchema = z.strictObject({ lost: z.string() });
+type LostSession = Readonly<z.output<typeof lostSessionSchema>>;
+
+/** This runner's hold on a session. */
+export interface SessionHolding {
+  /** Increases with each runner that takes the session over. */
+  readonly fence: number;
+  /** The record of the last runner, unvalidated: any version may have written it. */
+  readonly record?: unknown;
+}
+
+/** Keeps sessions beyond this process, for all runners that share conversations. */
+export interface SessionKeeper {
+  /** Undefined if the session isn't this runner's. */
+  holding(name: SessionName): SessionHolding | undefined;
+  /**
+   * Stores the record if the session is still this runner's; returns whether it is. Undefined: nothing can be
+   * continued.
+   * @param when another runner may have it. Default: `idle`, while none of its runs is under way.
+   */
+  keep(
+    name: SessionName,
+    fence: number,
+    record: SessionRecord | SuspendedSession | undefined,
+    when?: "idle" | "owner_lost",
+  ): Promise<boolean>;
+  /** Stores its usage of models. @returns the usage over all runners. @throws StoreFailed */
+  use(name: SessionName, use: SessionUse): Promise<SessionUse>;
+  /** Called when its sandbox was closed here. @param lost for the next run of the name. Default: nothing was lost. */
+  closed(name: SessionName, lost?: LostSession): Promise<void>;
+  /** Called when its sandbox waits for another runner. */
+  onClosed(name: SessionName): void;
+}
+
+/** A session as its project names it. */
+export interface SessionName {
+  readonly project: string | undefined;
+  readonly session: string;
+}
+
+/** Undefined for the session of a single run. Sessions of two projects with the same id have different keys. */
+export function keyOf(sessionId: string | undefined, project: string | undefined): string | undefined {
+  if (sessionId === undefined || sessionId.trim() === "") return undefined;
+  return JSON.stringify([project ?? null, sessionId]);
+}
+
+export function nameOf(key: string): SessionName {
+  const [project, session]: [string | null, string] = JSON.parse(key);
+  return { project: project ?? undefined, session };
+}
+
+/** Names that are remembered; beyond that, the oldest are forgotten. */
+const maxNames = 10_000;
+
+/** Why files of named sessions were lost, for the next run of each name: where nothing outlives this process. */
+export class LostFiles {
+  readonly #reasons = new Map<string, string>();
+
+  /** @param key the session's. */
+  add(key: string, reason: string): void {
+    this.#reasons.delete(key);
+    this.#reasons.set(key, reason);
+    for (const oldest of this.#reasons.keys()) {
+      if (this.#reasons.size <= maxNames) return;
+      this.#reasons.delete(oldest);
+    }
+  }
+
+  of(key: string): string | undefined {
+    return this.#reasons.get(key);
+  }
+
+  delete(key: string): void {
+    this.#reasons.delete(key);
+  }
+}
+
+/** The warning of the next run with that name. Pure. */
+export function lostWarning(reason: string): string {
+  return `is a session that lost its files, because ${reason}: its workspace and its conversation are new`;
+}
+
+/** Reasons that don't come from a failure. */
+export const lostBecause = {
+  failed: ({ message }: Pick<Error, "message">) => `its sandbox failed: ${message}`,
+  unused: (ms: number) => `no run used it for ${ms / 1_000} s (limits.sessionTtlMs)`,
+  evicted: (key: string) =>
+    nameOf(key).project === undefined
+      ? "other sessions needed its place (limits.sessions)"
+      : "other sessions of its project needed its place (limits.sessions, limits.sessionsPerProject)",
+  notKept: "this server keeps no sessions between runs (limits.sessions is 0)",
+  stopped: "its server stopped, and could not keep them",
+  abandoned: "its server ended without closing it",
+} as const;
 
 /** A conversation that the agent stored in the session's home, for a later run to continue. */
-export interface Conversation {
+interface Conversation {
   readonly harness: string;
   readonly id: string;
 }
 
 /** The origin of a session. */
-export interface SessionOrigin {
+interface SessionOrigin {
   /** Set where another runner may continue it. */
   readonly fence?: number;
   /** The record of the runner that had it before. */
@@ -67,7 +199,7 @@ export interface WorkspaceCommit {
 }
 
 /** An agent that was started ahead in a session's sandbox. */
-export interface AgentAhead {
+interface AgentAhead {
   readonly agent: PreparedAgent;
   /** Where the route to its model has the address that it was told. Undefined for one without a route. */
   readonly way: Pick<Sandbox, "expose"> | undefined;

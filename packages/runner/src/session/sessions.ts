@@ -17,20 +17,24 @@ import { settlesWithin } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import type { CredentialRefreshService, HideSecrets, SessionState } from "../operator.js";
 import { type RunnerServices, tokens } from "../tokens.js";
-import { LostFiles, lostBecause, lostWarning } from "./lost-files.js";
-import { neededBy, nextSandbox, unwritable, whyWithoutHome } from "./next-sandbox.js";
-import { type Borrower, openSession, Session, sessionFingerprintOf } from "./session.js";
+import { neededBy, nextSandbox, takeOver, unwritable, whyWithoutHome } from "./next-sandbox.js";
 import {
+  type Borrower,
   keyOf,
+  LostFiles,
+  lostBecause,
   lostSessionSchema,
+  lostWarning,
   nameOf,
+  openSession,
+  Session,
   type SessionHolding,
   type SessionKeeper,
   type SessionName,
   type SuspendedSession,
+  sessionFingerprintOf,
   suspendedSessionSchema,
-} from "./session-keeper.js";
-import { takeOver } from "./take-over.js";
+} from "./session.js";
 
 interface Kept {
   readonly session: Session;

@@ -1,6 +1,6 @@
 import { forever } from "@ambit/fakes/harness";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { EventChannel } from "../../src/events/event-channel.js";
+import { EventChannel } from "../../src/events/run-events.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 
 async function settled(): Promise<void> {

@@ -1,6 +1,6 @@
 import type { AgentEvent } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
-import { Decisions } from "../../src/events/decisions.js";
+import { Decisions } from "../../src/events/run-events.js";
 
 describe("Decisions", () => {
   const decision = (target: string) => ({ target, allowed: false, reason: "not listed" });

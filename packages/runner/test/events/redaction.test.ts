@@ -3,7 +3,7 @@ import { HarnessFailed } from "@ambit/core/plugin";
 import { calls, done, says } from "@ambit/fakes/harness";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { tooManySecrets } from "../../src/events/redaction/secrets.js";
+import { tooManySecrets } from "../../src/events/redaction.js";
 import { Redactor, secretsOf } from "../../src/index.js";
 import { parseRunRequest } from "../../src/parse/parse.js";
 import { createWorld, eventsOf } from "../fakes/world.js";

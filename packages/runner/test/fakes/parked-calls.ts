@@ -1,4 +1,4 @@
-import { type ConversationName, QuestionIds, type QuestionSubject } from "../../src/call/ask/question.js";
+import { type ConversationName, QuestionIds, type QuestionSubject } from "../../src/call/request-answers.js";
 import { eventsOf, type Told, testKey } from "./world.js";
 
 export const client = { name: "pick", kind: "client" };

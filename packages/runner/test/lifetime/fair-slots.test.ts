@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { FairSlots } from "../../src/lifetime/fair-slots.js";
+import { FairSlots } from "../../src/lifetime/fair-shares.js";
 
 const never = new AbortController().signal;
 const limits = { atOnce: 3, perOwner: 2, waiting: 4 };

@@ -8,10 +8,10 @@ import { FakeExecutor } from "@ambit/fakes/executor";
 import { done, says } from "@ambit/fakes/harness";
 import { recordingLog } from "@ambit/fakes/log";
 import { describe, expect, test } from "vitest";
-import { Calls } from "../../src/call/reports/calls.js";
-import { EventChannel } from "../../src/events/event-channel.js";
+import { Calls } from "../../src/call/call.js";
+import { EventChannel } from "../../src/events/run-events.js";
 import { sizeOf } from "../../src/json-values.js";
-import { MemoryGuard, usedMemoryMb } from "../../src/lifetime/memory/memory-guard.js";
+import { MemoryGuard, usedMemoryMb } from "../../src/lifetime/fair-shares.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 
 const megabyte = "x".repeat(1_048_576);

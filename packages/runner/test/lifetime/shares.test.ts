@@ -2,8 +2,8 @@ import { CommandExecuted } from "@ambit/core";
 import type { RunRequest, RunResult } from "@ambit/core/contract";
 import { expect, test } from "vitest";
 import { Commands } from "../../src/admission/commands.js";
-import { RememberedAnswers } from "../../src/call/ask/remembered-answers.js";
-import { SessionSpending } from "../../src/model/spending.js";
+import { RememberedAnswers } from "../../src/call/answer.js";
+import { SessionSpending } from "../../src/model/budget.js";
 
 const commandOf = (projectId: string, id: string) => ({
   request: requestOf(projectId, {}),

@@ -3,7 +3,7 @@ import type { SessionUse } from "@ambit/core/plugin";
 import { FakeGateway, fakeUse } from "@ambit/fakes/gateway";
 import { done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import type { SessionKeeper } from "../../src/session/session-keeper.js";
+import type { SessionKeeper } from "../../src/session/session.js";
 import { createWorld, eventsOf, type Told } from "../fakes/world.js";
 import { world } from "./routed-world.js";
 

@@ -1,6 +1,6 @@
 import type { Message } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
-import { historyOf, messageText, promptOf } from "../../src/parse/prompt.js";
+import { historyOf, messageText, promptOf } from "../../src/parse/messages.js";
 
 const user = (content: Message["content"]): Message => ({ role: "user", content });
 const assistant = (content: Message["content"]): Message => ({ role: "assistant", content });

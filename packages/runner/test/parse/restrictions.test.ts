@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import "reflect-metadata";
+import { composePrompt } from "../../src/parse/messages.js";
 import { parseRunRequest } from "../../src/parse/parse.js";
-import { composePrompt } from "../../src/session/conversation.js";
 
 const read = (body: unknown) => {
   const parsed = parseRunRequest(body);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ArgumentsCheck } from "../../src/call/tools/arguments/check.js";
-import { misshapenSchemas } from "../../src/parse/schema-shape.js";
+import { ArgumentsCheck } from "../../src/call/arguments/check.js";
+import { misshapenSchemas } from "../../src/parse/checks.js";
 
 const broken: readonly [where: string, schema: Record<string, unknown>][] = [
   ["type", { type: "objekt" }],

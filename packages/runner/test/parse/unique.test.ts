@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { repeatedNames } from "../../src/parse/unique.js";
+import { repeatedNames } from "../../src/parse/checks.js";
 
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at);
 

@@ -1,8 +1,7 @@
 import { type KnownShape, knownShapeOf, runRequestSchema } from "@ambit/core/contract";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { parseRunRequest } from "../../src/parse/parse.js";
-import { validate } from "../../src/parse/windows.js";
+import { parseRunRequest, validate } from "../../src/parse/parse.js";
 
 const count = 10_000;
 const listOf = <Entry>(entry: (index: number) => Entry) =>

@@ -8,8 +8,7 @@ import {
 } from "@ambit/core";
 import { says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { actorsToProbeAgain } from "../../src/run/doubt.js";
-import type { RunStage } from "../../src/run/run-state.js";
+import { actorsToProbeAgain, type RunStage } from "../../src/run/run-state.js";
 import { createWorld } from "../fakes/world.js";
 
 const host = new SandboxFailed("no namespace");

@@ -13,7 +13,7 @@ import { describe, expect, test } from "vitest";
 import type { RunLimits } from "../../src/index.js";
 import { agentAfterTurn, type TurnEnd } from "../../src/run/run-state.js";
 import { nextSandbox } from "../../src/session/next-sandbox.js";
-import type { SessionKeeper } from "../../src/session/session-keeper.js";
+import type { SessionKeeper } from "../../src/session/session.js";
 import { FakeWorkspaces } from "../fakes/workspaces.js";
 import { createWorld } from "../fakes/world.js";
 

@@ -1,7 +1,7 @@
 import { HarnessFailed } from "@ambit/core";
 import { says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { mcpServerFailed } from "../../src/session/agent/publish.js";
+import { mcpServerFailed } from "../../src/session/publish.js";
 import { createWorld, eventsOf } from "../fakes/world.js";
 
 const failed = (cause: unknown) => new HarnessFailed("MCP server 'a' could not be reached.", { cause });

@@ -1,8 +1,7 @@
 import type { JsonObject, Permission } from "@ambit/core/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { head, textsIn } from "../../../src/call/permission/argument-texts.js";
-import { type ClassNames, isPattern, patternMatcher } from "../../../src/call/permission/pattern.js";
+import { type ClassNames, head, isPattern, patternMatcher, textsIn } from "../../../src/call/pattern.js";
 
 /** Whether a pattern matches a call, which has `schema` as its tool's. */
 const matches = (pattern: string, effect: Permission, { name, input, schema, classNames }: Matched) => {

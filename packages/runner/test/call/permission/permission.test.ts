@@ -3,12 +3,11 @@ import "reflect-metadata";
 import type { McpServer, RunRequest, ToolSpec } from "@ambit/core/contract";
 import { says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { Gatekeeper } from "../../../src/call/gatekeeper.js";
-import { isPattern } from "../../../src/call/permission/pattern.js";
-import { permissionOf } from "../../../src/call/permission/permissions.js";
-import { ApprovedCalls } from "../../../src/call/reports/approved-calls.js";
-import { AnswerUse } from "../../../src/call/values/answer.js";
-import type { Call, CallSubject } from "../../../src/call/values/call.js";
+import { AnswerUse, ApprovedCalls } from "../../../src/call/answer.js";
+import type { Call, CallSubject } from "../../../src/call/call.js";
+import { isPattern } from "../../../src/call/pattern.js";
+import { permissionOf } from "../../../src/call/permissions.js";
+import { Gatekeeper } from "../../../src/call/run-calls.js";
 import { createWorld } from "../../fakes/world.js";
 import { type PermissionCase, permissionCases } from "./cases/index.js";
 

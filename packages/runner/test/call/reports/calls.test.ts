@@ -1,7 +1,6 @@
 import "reflect-metadata";
 import { describe, expect, test } from "vitest";
-import { Calls } from "../../../src/call/reports/calls.js";
-import type { CallStep, CallSubject } from "../../../src/call/values/call.js";
+import { type CallStep, type CallSubject, Calls } from "../../../src/call/call.js";
 
 const newCalls = (reportedCalls = 1_000) => new Calls({ reportedCalls });
 

@@ -1,7 +1,6 @@
 import { describe, expect, it, test } from "vitest";
-import { openResult, withOutcome } from "../../../src/call/reports/results.js";
-import type { CallState } from "../../../src/call/values/call.js";
-import { unsettledTexts } from "../../../src/call/values/unsettled.js";
+import { type CallState, unsettledTexts } from "../../../src/call/call.js";
+import { openResult, withOutcome } from "../../../src/call/call-events.js";
 
 const { deferred, interrupted, unknown } = unsettledTexts;
 

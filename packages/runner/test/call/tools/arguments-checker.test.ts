@@ -1,7 +1,7 @@
 import { calls } from "@ambit/fakes/harness";
 import { recordingLog } from "@ambit/fakes/log";
 import { afterEach, describe, expect, test } from "vitest";
-import { ArgumentsChecker, ToolArguments } from "../../../src/call/tools/arguments/checker.js";
+import { ArgumentsChecker, ToolArguments } from "../../../src/call/arguments/checker.js";
 import { createWorld, eventsOf } from "../../fakes/world.js";
 
 const open: ArgumentsChecker[] = [];

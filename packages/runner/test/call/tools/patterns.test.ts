@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { linear, patternOf } from "../../../src/call/tools/arguments/check.js";
+import { linear, patternOf } from "../../../src/call/arguments/check.js";
 
 /** Pieces that a pattern is put together from; some are beyond RE2. */
 const pieces = fc.constantFrom(

@@ -1,7 +1,7 @@
 import { defineExecutor, type ToolOutcome } from "@ambit/core/plugin";
 import { calls } from "@ambit/fakes/harness";
 import { expect, it } from "vitest";
-import { maxOutputBytes, shortened } from "../../../src/call/tools/run-tools.js";
+import { maxOutputBytes, shortened } from "../../../src/call/run-tools.js";
 import { createWorld } from "../../fakes/world.js";
 
 it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ArgumentsCheck } from "../../../src/call/tools/arguments/check.js";
+import { ArgumentsCheck } from "../../../src/call/arguments/check.js";
 
 const tuple = {
   type: "object",

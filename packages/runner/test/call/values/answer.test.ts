@@ -1,6 +1,6 @@
 import { RequestInvalid } from "@ambit/core";
 import { expect, it } from "vitest";
-import { type InteractionKind, readAnswer } from "../../../src/call/values/answer.js";
+import { type InteractionKind, readAnswer } from "../../../src/call/answer.js";
 
 const noApproval = "approved must be true or false: this interaction asks for an approval";
 const noOutput = "output must hold the call's output: this interaction asks for it";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { advanceCall, type CallState, type CallStep, waitsForUser } from "../../../src/call/values/call.js";
+import { advanceCall, type CallState, type CallStep, waitsForUser } from "../../../src/call/call.js";
 
 const outcome = { output: "ours", isError: false };
 const pending = { name: "pending", claimed: false } as const;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { RefreshedValues } from "../../../src/session/secrets/session-secrets.js";
+import { RefreshedValues } from "../../../src/session/session-secrets.js";
 
 const all = () => true;
 const valueAt = (name: string, index: number, length = 20) => {
