@@ -22,9 +22,14 @@ import {
 import { type HttpRoute, streaming } from "./route/route.js";
 import { type EndedResponse, killRequestSchema, type SubscriptionStatus } from "./route-schemas.js";
 import { handleRun } from "./runs/begin-run.js";
-import { storedRoutes } from "./runs/routes.js";
+import { deliveryRoutes } from "./runs/delivery-routes.js";
+import { answerRoutes, interactionRoutes } from "./runs/interaction-routes.js";
+import { outputRoutes } from "./runs/output-routes.js";
+import { runCommandRoutes, runRoutes } from "./runs/run-routes.js";
+import { sessionRoutes } from "./runs/session-routes.js";
+import { usageRoutes } from "./runs/usage-routes.js";
 import type { Exchange, ServerContext } from "./server-context.js";
-import { sessionRoutes } from "./sessions/routes.js";
+import { workspaceRoutes } from "./sessions/routes.js";
 import { snapshotRoutes } from "./snapshots/routes.js";
 
 /** Every route of the server. */
@@ -131,8 +136,15 @@ export const routes: readonly HttpRoute[] = [
     },
     handle: handleMakeToken,
   },
-  ...storedRoutes,
+  ...runRoutes,
+  ...outputRoutes,
+  ...runCommandRoutes,
+  ...answerRoutes,
+  ...deliveryRoutes,
+  ...usageRoutes,
+  ...interactionRoutes,
   ...sessionRoutes,
+  ...workspaceRoutes,
   ...snapshotRoutes,
   {
     method: "GET",

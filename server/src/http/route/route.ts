@@ -86,3 +86,8 @@ export function routerPath({ path }: { readonly path: string }): string {
     rest === "" ? `:${name}` : `:${name}{.+}`,
   );
 }
+
+/** A handler that waits for the store, if it isn't open yet. */
+export function stored(handle: (route: StoredRoute) => Promise<RouteAnswer>): HttpRoute["handle"] {
+  return async (call) => handle({ ...call, server: await call.context.served() });
+}

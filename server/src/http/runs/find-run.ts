@@ -1,6 +1,6 @@
 import { idOfRun, NotFound, RequestInvalid, runKey, SessionElsewhere } from "@ambit/core";
 import type { StoredRun } from "@ambit/durable/store";
-import { type Caller, callerOf, callersProjects, isVisibleTo } from "../../tenants/caller.js";
+import { type Caller, callerOf, isVisibleTo } from "../../tenants/caller.js";
 import { answerSignal } from "../response/send.js";
 import type { RouteCall, StoredRoute } from "../route/route.js";
 import type { ServerContext } from "../server-context.js";
@@ -103,8 +103,8 @@ function namedIn({ exchange, query }: StoredRoute, id: string): NamedRun {
 }
 
 /** The project of the caller; for the operator, the one that the query names. */
-export function projectIn({ query, exchange }: Pick<RouteCall, "query" | "exchange">): string | undefined {
-  return projectFilter(query, callersProjects(exchange.incoming)).project ?? undefined;
+export function projectIn(call: Pick<RouteCall, "query" | "exchange">): string | undefined {
+  return projectFilter(call).project ?? undefined;
 }
 
 /** Why a session isn't open here. @throws SessionElsewhere, NotFound */

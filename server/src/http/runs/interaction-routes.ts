@@ -6,35 +6,80 @@ import {
   limits,
   NotFound,
   RequestInvalid,
-  SessionElsewhere,
 } from "@ambit/core";
-import { answererSchema, type InteractionsResponse, type SessionsResponse } from "@ambit/durable";
+import { answererSchema, type InteractionsResponse } from "@ambit/durable";
 import type { InteractionState, StoredInteraction } from "@ambit/durable/store";
 import { pathBeyondDepth, readAnswer } from "@ambit/runner";
 import { z } from "zod";
-import { callerOf, callersProjects, personOf } from "../../tenants/caller.js";
+import { callerOf, personOf } from "../../tenants/caller.js";
 import { json, sendLargeJson } from "../response/send.js";
-import type { StoredRoute } from "../route/route.js";
-import type { EndedResponse, ForwardedResponse } from "../route-schemas.js";
+import { body, failed, jsonResponse } from "../route/responses.js";
+import { type HttpRoute, type StoredRoute, stored, streaming } from "../route/route.js";
+import type { ForwardedResponse } from "../route-schemas.js";
 import { runFilter, visibleRun } from "./find-run.js";
 import {
   afterQuestion,
   interactionState,
   limit,
+  onlyProject,
+  onlyRun,
+  onlySession,
   placeAfter,
   projectFilter,
+  runsProject,
   sessionFilter,
 } from "./parameters.js";
 import { timeOf } from "./stored-response.js";
 
+/** Answers to questions of runs. */
+export const answerRoutes: readonly HttpRoute[] = [
+  {
+    method: "POST",
+    path: "/runs/{runId}/interactions/{interactionId}",
+    query: [runsProject],
+    operation: {
+      operationId: "answer",
+      tag: "Questions",
+      summary: "Answers a question of a run to its user",
+      description:
+        "A run that is held open gets it immediately. An answer to a paused run is kept until a turn of the session has used it. Each question is answered once; a second answer is refused with 404, and one that comes too late with 410.",
+      requestBody: body("InteractionAnswer", true),
+      responses: {
+        200: jsonResponse("The answer was forwarded to the run, or stored.", "ForwardedResponse"),
+        ...failed(400, 404, 408, 410, 413, 503),
+      },
+    },
+    handle: stored(handleAnswer),
+  },
+];
+
+/** The questions of runs to their users. */
+export const interactionRoutes: readonly HttpRoute[] = [
+  {
+    method: "GET",
+    path: "/interactions",
+    query: [interactionState, onlyRun, onlySession, afterQuestion, onlyProject, limit],
+    refusesOthers: true,
+    operation: {
+      operationId: "interactions",
+      tag: "Questions",
+      summary: "The questions of runs to their users, the newest first",
+      description:
+        "A page at a time: `after` is the id of the last question of the page before. Answers aren't shown.",
+      responses: { 200: jsonResponse("A page of them.", "InteractionsResponse"), ...failed(400, 404, 503) },
+    },
+    handle: stored(streaming(handleInteractions)),
+  },
+];
+
 /** `GET /interactions` */
-export async function handleInteractions(route: StoredRoute): Promise<void> {
+async function handleInteractions(route: StoredRoute): Promise<void> {
   const { server, exchange, query, context } = route;
   const { outgoing } = exchange;
   const state = query.read(interactionState);
-  const ofSession = sessionFilter(query, callerOf(exchange.incoming));
+  const ofSession = sessionFilter(route);
   const { store } = server.runs;
-  const ofProject = projectFilter(query, callersProjects(exchange.incoming));
+  const ofProject = projectFilter(route);
   const place = await placeAfter(query.read(afterQuestion), "question", async (id) => {
     const without = ["payload", "answer"] as const;
     const [question] = await store.interactions({ ...ofProject, ...ofSession, id, limit: 1, without });
@@ -76,7 +121,7 @@ function interactionInfo(one: StoredInteraction): InteractionsResponse["interact
  * `POST /runs/:runId/interactions/:interactionId`: passed to the waiting run, on any replica; otherwise stored for the
  * next turn of the session.
  */
-export async function handleAnswer(route: StoredRoute): Promise<Response> {
+async function handleAnswer(route: StoredRoute): Promise<Response> {
   const [runId, id] = [route.path("runId"), route.path("interactionId")];
   const { context, server, exchange } = route;
   const { runner, bodies } = context;
@@ -123,48 +168,4 @@ function answeredHere(answer: () => void): boolean {
 function closed(id: string, state: InteractionState | undefined): AmbitError {
   if (state === "expired" || state === "withdrawn") return new InteractionExpired(id, state);
   return new NotFound(`There is no open interaction '${id}': it was answered, or never asked.`);
-}
-
-/** `GET /sessions` */
-export async function handleSessions({ server, exchange, query }: StoredRoute): Promise<Response> {
-  const filter = projectFilter(query, callersProjects(exchange.incoming));
-  const found = await server.runs.openSessions({ ...filter, limit: query.read(limit) });
-  const sessions = found.map(({ session, project, sandbox, address, createdAt, usedAt }) => ({
-    sessionId: session,
-    projectId: project,
-    sandbox,
-    address,
-    createdAt: timeOf(createdAt),
-    usedAt: timeOf(usedAt),
-  }));
-  return json(200, { sessions } satisfies SessionsResponse);
-}
-
-/** `DELETE /sessions/:sessionId`: closes its sandbox and agent, and the runs that use it or wait for it. */
-export async function handleDeleteSession(route: StoredRoute): Promise<Response> {
-  const session = route.path("sessionId");
-  const { context, server, exchange, query } = route;
-  const projects = callersProjects(exchange.incoming);
-  const { project } = projectFilter(query, projects);
-  const name = { session, project: project ?? undefined };
-  const { runs, queue } = server;
-  if (!context.runner.hasSession(name)) {
-    // What a lost replica has left is freed for the run that waits for it.
-    const abandoned = await runs.asking(() => runs.sessions.endAbandoned(name));
-    if (abandoned !== undefined) {
-      await context.runner.discardSession(abandoned, name.project);
-      return json(200, { ok: true, ended: true } satisfies EndedResponse);
-    }
-    const elsewhere = await runs.asking(() => runs.sessions.addressOf(session, name.project));
-    if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
-  }
-  if (!(await queue.endSession(name))) {
-    const fix =
-      projects === "all"
-        ? "send ?projectId= with the project of its runs, unless it has ended already"
-        : "it has ended already, or never began";
-    throw new NotFound(`There is no session ${JSON.stringify(session)}: ${fix}.`);
-  }
-  await runs.asking(() => runs.sessions.release(session, name.project));
-  return json(200, { ok: true, ended: true } satisfies EndedResponse);
 }

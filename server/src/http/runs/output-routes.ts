@@ -7,16 +7,94 @@ import type { Blob } from "@ambit/workspace/blobs";
 import { callerOf, principalOf } from "../../tenants/caller.js";
 import { issuerIn } from "../caller/operator-access.js";
 import { sendLargeJson, sendUntrusted } from "../response/send.js";
-import type { StoredRoute } from "../route/route.js";
+import { bytes, failed, jsonResponse } from "../route/responses.js";
+import { type HttpRoute, type StoredRoute, stored, streaming } from "../route/route.js";
 import type { OutputFilesResponse } from "../route-schemas.js";
 import { visibleRun } from "./find-run.js";
-import { urlTtl } from "./parameters.js";
+import { runsProject, urlTtl } from "./parameters.js";
+
+/** What left runs' workspaces. */
+export const outputRoutes: readonly HttpRoute[] = [
+  {
+    method: "GET",
+    path: "/runs/{runId}/files",
+    query: [runsProject, urlTtl],
+    operation: {
+      operationId: "outputFiles",
+      tag: "Files",
+      summary: "The files that left a run's workspace",
+      description:
+        "What the request's `outputs.include` matched when the run ended or paused. They are kept as long as the run is.",
+      responses: {
+        200: jsonResponse("Every file, with its size and digest.", "OutputFilesResponse"),
+        ...failed(400, 404, 503),
+      },
+    },
+    handle: stored(streaming(handleOutputFiles)),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/files/{path*}",
+    query: [runsProject],
+    operation: {
+      operationId: "outputFile",
+      tag: "Files",
+      summary: "The content of one of these files; its path with its slashes",
+      description: "Sent as an attachment without a type to guess, since an agent wrote it.",
+      responses: { 200: bytes("application/octet-stream", "The file."), ...failed(400, 404, 503) },
+    },
+    handle: stored(streaming(handleOutputFile)),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/patch",
+    query: [runsProject],
+    operation: {
+      operationId: "patch",
+      tag: "Files",
+      summary: "What a run changed in its workspace, in git's format",
+      description: "Binary files are part of it. The request asks for it with `outputs.patch`.",
+      responses: { 200: bytes("text/x-diff", "The patch: `git apply` reads it."), ...failed(400, 404, 503) },
+    },
+    handle: stored(streaming(handlePatch)),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/bundle",
+    query: [runsProject],
+    operation: {
+      operationId: "bundle",
+      tag: "Files",
+      summary: "The commit of `outputs.git`, as a bundle of git",
+      description: "It needs the commit that the workspace began with, which the receipt names.",
+      responses: {
+        200: bytes("application/octet-stream", "The bundle: `git fetch` reads it."),
+        ...failed(400, 404, 503),
+      },
+    },
+    handle: stored(streaming(handleBundle)),
+  },
+  {
+    method: "GET",
+    path: "/runs/{runId}/archive",
+    query: [runsProject],
+    operation: {
+      operationId: "archive",
+      tag: "Files",
+      summary: "All files that left a run's workspace, as a tar archive",
+      description:
+        "The same files as `GET /runs/{runId}/files` lists, with their paths and whether they are executable.",
+      responses: { 200: bytes("application/x-tar", "The archive."), ...failed(400, 404, 503) },
+    },
+    handle: stored(streaming(handleArchive)),
+  },
+];
 
 /** Answers a request. */
 type Answer = () => Promise<void>;
 
 /** `GET /runs/:runId/files` */
-export async function handleOutputFiles(route: StoredRoute): Promise<void> {
+async function handleOutputFiles(route: StoredRoute): Promise<void> {
   const { outgoing } = route.exchange;
   const lifetimeMs = route.query.read(urlTtl);
   await withOutputs(route, async ({ manifest, length }, run) => {
@@ -54,7 +132,7 @@ async function urlsOf(
 }
 
 /** `GET /runs/:runId/files/:path` */
-export async function handleOutputFile(route: StoredRoute): Promise<void> {
+async function handleOutputFile(route: StoredRoute): Promise<void> {
   const path = route.path("path");
   await withOutputs(route, async (outputs) => {
     const file = await outputs.file(path);
@@ -64,7 +142,7 @@ export async function handleOutputFile(route: StoredRoute): Promise<void> {
 }
 
 /** `GET /runs/:runId/patch` */
-export async function handlePatch(route: StoredRoute): Promise<void> {
+async function handlePatch(route: StoredRoute): Promise<void> {
   await withOutputs(route, async (outputs) => {
     const patch = await outputs.patch();
     if (patch === undefined)
@@ -74,7 +152,7 @@ export async function handlePatch(route: StoredRoute): Promise<void> {
 }
 
 /** `GET /runs/:runId/bundle` */
-export async function handleBundle(route: StoredRoute): Promise<void> {
+async function handleBundle(route: StoredRoute): Promise<void> {
   await withOutputs(route, async (outputs) => {
     const bundle = await outputs.bundle();
     if (bundle === undefined)
@@ -86,7 +164,7 @@ export async function handleBundle(route: StoredRoute): Promise<void> {
 }
 
 /** `GET /runs/:runId/archive` */
-export async function handleArchive(route: StoredRoute): Promise<void> {
+async function handleArchive(route: StoredRoute): Promise<void> {
   await withOutputs(route, (outputs) =>
     whileUnread(route, outputs.length, () =>
       send(route, outputs.archive(), { "content-type": "application/x-tar" }),

@@ -8,8 +8,9 @@ import {
   tallyDimensions,
 } from "@ambit/durable/store";
 import { z } from "zod";
-import type { Caller, Projects } from "../../tenants/caller.js";
-import { count, countOf, countSchema, oneOf, type Query, type QueryParameter, text } from "../route/query.js";
+import { callerOf, callersProjects } from "../../tenants/caller.js";
+import { count, countOf, countSchema, oneOf, type QueryParameter, text } from "../route/query.js";
+import type { RouteCall } from "../route/route.js";
 import { tokenLifetimeSchema } from "../route-schemas.js";
 
 /** Rows of one page, at most, and by default. */
@@ -106,7 +107,10 @@ export const urlTtl: QueryParameter<number | undefined> = {
 };
 
 /** The session in a query; a page's own without one. @throws RequestInvalid for another one of a page */
-export function sessionFilter(query: Query, caller: Caller): { session?: string | undefined } {
+export function sessionFilter({ query, exchange }: Pick<RouteCall, "query" | "exchange">): {
+  session?: string | undefined;
+} {
+  const caller = callerOf(exchange.incoming);
   const named = query.read(onlySession);
   if (caller.kind !== "page" || caller.grant.scope.kind !== "session") return { session: named };
   const { sessionId } = caller.grant.scope;
@@ -135,8 +139,11 @@ export const lastEventId: JsonObject = {
   schema: countSchema,
 };
 
-/** The project in a query. @throws RequestInvalid for one that its caller may not see */
-export function projectFilter(query: Query, projects: Projects): { project?: string | null } {
+/** The projects whose rows a request asks for. @throws RequestInvalid for one that its caller may not see */
+export function projectFilter({ query, exchange }: Pick<RouteCall, "query" | "exchange">): {
+  project?: string | null;
+} {
+  const projects = callersProjects(exchange.incoming);
   const named = query.read(onlyProject);
   if (projects === "all") return named === undefined ? {} : { project: named || null };
   if (named === undefined || named === "" || named === projects) return { project: projects ?? null };

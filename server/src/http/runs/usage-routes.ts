@@ -1,18 +1,52 @@
 import { RequestInvalid } from "@ambit/core";
 import { type Tally, tallyDays } from "@ambit/durable/store";
-import { callersProjects } from "../../tenants/caller.js";
 import { json } from "../response/send.js";
-import type { StoredRoute } from "../route/route.js";
+import { failed, jsonResponse } from "../route/responses.js";
+import { type HttpRoute, type StoredRoute, stored } from "../route/route.js";
 import type { QuotasResponse, UsageResponse } from "../route-schemas.js";
-import { firstDay, groupedBy, lastDay, projectFilter } from "./parameters.js";
+import { firstDay, groupedBy, lastDay, onlyProject, projectFilter } from "./parameters.js";
 import { timeOf } from "./stored-response.js";
+
+/** What runs used, and what projects may use. */
+export const usageRoutes: readonly HttpRoute[] = [
+  {
+    method: "GET",
+    path: "/usage",
+    query: [firstDay, lastDay, groupedBy, onlyProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "usage",
+      tag: "Usage",
+      summary: "What runs used: by day, project, agent or model",
+      description:
+        "Runs by outcome, tokens, US dollars and the time in sandboxes, of runs that ended on these days, over all replicas. It is kept for 400 days, also of runs that were deleted.",
+      responses: { 200: jsonResponse("The groups and their total.", "UsageResponse"), ...failed(400, 503) },
+    },
+    handle: stored(handleUsage),
+  },
+  {
+    method: "GET",
+    path: "/quotas",
+    query: [onlyProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "quotas",
+      tag: "Usage",
+      summary: "What each project with a token may use, and uses now",
+      description: "Over all replicas of a store. A tenant sees its own project's.",
+      responses: { 200: jsonResponse("Every project.", "QuotasResponse"), ...failed(400, 503) },
+    },
+    handle: stored(handleQuotas),
+  },
+];
 
 const dayMs = 86_400_000;
 const defaultDays = 30;
 
 /** `GET /usage` */
-export async function handleUsage({ server, exchange, query }: StoredRoute): Promise<Response> {
-  const ofProject = projectFilter(query, callersProjects(exchange.incoming));
+async function handleUsage(route: StoredRoute): Promise<Response> {
+  const { server, query } = route;
+  const ofProject = projectFilter(route);
   const by = query.read(groupedBy) ?? "day";
   const to = query.read(lastDay) ?? dayAt(Date.now());
   const from = query.read(firstDay) ?? dayAt(Date.parse(to) - (defaultDays - 1) * dayMs);
@@ -38,8 +72,9 @@ function onWire({ completed, paused, cancelled, failed, ...used }: Tally) {
 }
 
 /** `GET /quotas` */
-export async function handleQuotas({ server, context, exchange, query }: StoredRoute): Promise<Response> {
-  const { project } = projectFilter(query, callersProjects(exchange.incoming));
+async function handleQuotas(route: StoredRoute): Promise<Response> {
+  const { server, context } = route;
+  const { project } = projectFilter(route);
   const projects = context.tenants.projects.filter((one) => project === undefined || one === project);
   const used = await server.quotas.used(projects);
   const quotas = used.map(({ dayLeftMs, usdPerDay, ...others }) => ({

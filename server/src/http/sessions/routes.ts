@@ -4,7 +4,7 @@ import { sessionsProject } from "../runs/parameters.js";
 import { folderPath, handleSessionFile, handleSessionFiles } from "./workspace.js";
 
 /** The routes that reach into an open session. */
-export const sessionRoutes: readonly HttpRoute[] = [
+export const workspaceRoutes: readonly HttpRoute[] = [
   {
     method: "GET",
     path: "/sessions/{sessionId}/files",
