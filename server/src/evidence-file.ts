@@ -69,13 +69,13 @@ export class EvidenceFile {
   ): Promise<EvidenceFile | undefined> {
     const names = plugins.map((entry) => (isPlugin(entry) || typeof entry === "string" ? entry : entry.use));
     const paths = names.map((name) => (typeof name === "string" ? pathOf(name) : undefined));
-    const found = paths.filter((path) => path !== undefined);
-    if (found.length < paths.length) return undefined;
+    const foundPaths = paths.filter((path) => path !== undefined);
+    if (foundPaths.length < paths.length) return undefined;
     const actors = registrations.map(({ actor }) => actor);
     const seen = await Promise.all([
       whereThisRuns(),
       // The plugins that come with Ambit are part of its own bundle.
-      digestOfPlugins([...found, fileURLToPath(import.meta.url)]),
+      digestOfPlugins([...foundPaths, fileURLToPath(import.meta.url)]),
       ...actors.map(dependenciesOf),
     ]).catch((error: unknown) => {
       if (error instanceof PluginBrokeContract) throw error;
@@ -185,11 +185,11 @@ const isCode = (name: string) =>
 async function addFolder(folder: string, hash: Hash, budget: ContentsBudget): Promise<void> {
   for (const name of (await readdir(folder)).filter(isCode).sort()) {
     const path = join(folder, name);
-    const found = await lstat(path);
-    if (found.isDirectory()) await addFolder(path, hash, budget);
-    if (!found.isFile()) continue;
-    budget.spend(found.size);
-    hash.update(`${path}\0${found.size}\0`).update(await readFile(path));
+    const stats = await lstat(path);
+    if (stats.isDirectory()) await addFolder(path, hash, budget);
+    if (!stats.isFile()) continue;
+    budget.spend(stats.size);
+    hash.update(`${path}\0${stats.size}\0`).update(await readFile(path));
   }
 }
 
@@ -203,15 +203,15 @@ async function addDependencies(
   const manifest = await readFile(join(root, "package.json"), "utf8");
   const { dependencies = {} }: { dependencies?: Record<string, string> } = JSON.parse(manifest);
   for (const name of Object.keys(dependencies).sort()) {
-    const found = installed(root, name);
-    if (found === undefined) continue;
-    const folder = await realpath(found);
+    const installedPath = installed(root, name);
+    if (installedPath === undefined) continue;
+    const folder = await realpath(installedPath);
     if (seen.has(folder)) continue;
     seen.add(folder);
     if (seen.size > maxPackages) throw new RangeError("too many packages to compare");
-    const own = await readFile(join(folder, "package.json"));
-    budget.spend(own.length);
-    hash.update(`${folder}\0`).update(own);
+    const dependencyManifest = await readFile(join(folder, "package.json"));
+    budget.spend(dependencyManifest.length);
+    hash.update(`${folder}\0`).update(dependencyManifest);
     if (!folder.includes("/node_modules/")) await addFolder(folder, hash, budget);
     await addDependencies(folder, hash, seen, budget);
   }

@@ -87,10 +87,10 @@ export function parseRequire(text: string): MinimumBoundary {
     if (limits.some((limit) => limit === name)) resources[name] = Number(value);
     else others[name] = value;
   }
-  const given = { ...others, ...(Object.keys(resources).length === 0 ? {} : { resources }) };
-  const parsed = minimumBoundarySchema.safeParse(given);
+  const rule = { ...others, ...(Object.keys(resources).length === 0 ? {} : { resources }) };
+  const parsed = minimumBoundarySchema.safeParse(rule);
   if (!parsed.success)
-    throw new ConfigurationInvalid("--require", settingsProblems(parsed.error, minimumBoundarySchema, given));
+    throw new ConfigurationInvalid("--require", settingsProblems(parsed.error, minimumBoundarySchema, rule));
   if (!isRule(parsed.data))
     throw new ConfigurationInvalid("--require", [
       "must say what to guarantee, such as network=off,filesystem=workspace,memoryMb=2048",

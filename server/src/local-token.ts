@@ -80,9 +80,9 @@ export async function localTokenFor(url: string, folder = stateFolder()): Promis
 async function readToken(file: string): Promise<string> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {
-    const found = await handle.stat();
-    if (!found.isFile() || found.size > maxBytes) throw new Error("holds no token: remove it");
-    if (found.uid !== process.getuid?.()) throw new Error("belongs to another user: remove it");
+    const stats = await handle.stat();
+    if (!stats.isFile() || stats.size > maxBytes) throw new Error("holds no token: remove it");
+    if (stats.uid !== process.getuid?.()) throw new Error("belongs to another user: remove it");
     return (await handle.readFile("utf8")).trim();
   } finally {
     await handle.close();

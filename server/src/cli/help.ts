@@ -37,13 +37,13 @@ export function addHelpCommand(program: Command): void {
     .command("help [command...]")
     .description("display help for a command")
     .action((names: readonly string[] = []) => {
-      let found = program;
+      let command = program;
       for (const name of names) {
-        const inner = found.commands.find((one) => one.name() === name);
+        const inner = command.commands.find((one) => one.name() === name);
         if (inner === undefined)
           program.error(`error: unknown command '${names.join(" ")}'`, { code: "commander.unknownCommand" });
-        found = inner;
+        command = inner;
       }
-      found.help();
+      command.help();
     });
 }

@@ -304,12 +304,8 @@ function program(): Command {
     .option("--local", "print the token that a server of this machine made for its callers instead")
     .option("--url <url>", serverOption)
     .action(async (options) => {
-      if (options.local === true) {
-        const { printLocalToken } = await import("./commands/local-token.js");
-        return await finish(printLocalToken(options));
-      }
-      const { newToken } = await import("../tenants/caller.js");
-      process.stdout.write(`${JSON.stringify(newToken(), undefined, 2)}\n`);
+      const { token } = await import("./commands/token.js");
+      await finish(token(options));
     });
   ambit
     .command("completion")

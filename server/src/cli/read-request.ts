@@ -28,3 +28,12 @@ async function contentOf(file: string, otherwise: string): Promise<string> {
     throw new ConfigurationInvalid(file, [problem], { cause });
   }
 }
+
+/** What a person typed as a value: JSON, or else a text. */
+export function jsonOrText(typed: string): unknown {
+  try {
+    return parseJson(typed);
+  } catch {
+    return typed;
+  }
+}

@@ -105,9 +105,9 @@ const secretVariables = schemaFields(environmentSchema).flatMap(({ name, kind })
  * @throws ConfigurationInvalid naming each variable and its fix.
  */
 export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
-  const given = { ...variables };
+  const copy = { ...variables };
   for (const name of secretVariables) delete variables[name];
-  const parsed = parse(given);
+  const parsed = parse(copy);
   const notices = misspelled(variables);
   return { ...parsed, ...(notices.length === 0 ? {} : { notices }), variables };
 }
@@ -117,18 +117,19 @@ export function takeEnvironment(variables: NodeJS.ProcessEnv): Environment {
  * @throws ConfigurationInvalid naming each of its variables and the fix.
  */
 export function withForeignEnvironment(own: Environment, foreign: ForeignEnvironment): Environment {
-  const given = own.variables;
+  const variables = own.variables;
   const taken = Object.entries(own).flatMap(([name, value]) =>
     secretVariables.includes(name) && value !== undefined ? [name] : [],
   );
-  const found = foreignValues(given, foreign, taken);
+  const translated = foreignValues(variables, foreign, taken);
   for (const [name, theirs] of Object.entries(foreign.renamed)) {
-    if (isOfPlugin(name) || secretVariables.includes(name)) for (const one of theirs) delete given[one];
+    if (isOfPlugin(name) || secretVariables.includes(name)) for (const one of theirs) delete variables[one];
   }
-  const parsed = parse(found.variables, found.sources);
-  const ours = Object.entries(parsed).filter(([name]) => name in found.variables);
-  for (const [name, value] of Object.entries(found.variables)) if (isOfPlugin(name)) given[name] = value;
-  const notices = [...(own.notices ?? []), ...found.notices];
+  const parsed = parse(translated.variables, translated.sources);
+  const ours = Object.entries(parsed).filter(([name]) => name in translated.variables);
+  for (const [name, value] of Object.entries(translated.variables))
+    if (isOfPlugin(name)) variables[name] = value;
+  const notices = [...(own.notices ?? []), ...translated.notices];
   return { ...own, ...Object.fromEntries(ours), ...(notices.length === 0 ? {} : { notices }) };
 }
 
@@ -155,10 +156,10 @@ function parse(
 
 /** Variables that look like a typo of one of ours, and have no effect. */
 function misspelled(variables: NodeJS.ProcessEnv): string[] {
-  const known = Object.keys(environmentSchema.shape);
+  const names = Object.keys(environmentSchema.shape);
   return Object.keys(variables).flatMap((name) => {
-    if (!name.startsWith("AMBIT_") || known.includes(name)) return [];
-    const meant = nearestKey(name, known);
+    if (!name.startsWith("AMBIT_") || names.includes(name)) return [];
+    const meant = nearestKey(name, names);
     return meant === undefined ? [] : [`${name} has no effect: did you mean ${meant}?`];
   });
 }
@@ -222,11 +223,11 @@ export function foreignValues(
       notices.push(`${name} is read as ${ours}: rename it`);
     }
   }
-  const known = new Set(Object.values(renamed).flat());
+  const translatedNames = new Set(Object.values(renamed).flat());
   for (const name of Object.keys(given).filter(isSet).sort()) {
     const place = Object.hasOwn(moved, name) ? moved[name] : undefined;
     if (place !== undefined) notices.push(`${name} has no effect: set ${place} in the configuration`);
-    else if (others.test(name) && !known.has(name))
+    else if (others.test(name) && !translatedNames.has(name))
       notices.push(`${name} has no effect, and no counterpart here: unset it`);
   }
   return { variables, sources, notices };

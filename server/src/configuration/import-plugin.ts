@@ -12,10 +12,10 @@ import { furtherPlugins, ownPlugins } from "./defaults.js";
  */
 export function pluginImporter(configuration: string | undefined): ImportPlugin {
   return async (name) => {
-    const own = ownPlugins[name];
+    const importOwn = ownPlugins[name];
     const path = configuration === undefined ? undefined : resolveFrom(configuration, name);
-    if (own !== undefined && (path === undefined || path === ownPath(name)))
-      return defaultExport(await own());
+    if (importOwn !== undefined && (path === undefined || path === ownPath(name)))
+      return defaultExport(await importOwn());
     if (path === undefined) throw notFound(name, configuration);
     return defaultExport(await importFile(path));
   };
@@ -41,8 +41,8 @@ export function pluginPath(name: string, configuration: string | undefined): str
 
 function notFound(name: string, configuration: string | undefined): PluginNotFound {
   const scope = "@ambit/";
-  const known = [...Object.keys(ownPlugins), ...furtherPlugins].map((full) => full.slice(scope.length));
-  const meant = nearestKey(name.startsWith(scope) ? name.slice(scope.length) : name, known);
+  const shortNames = [...Object.keys(ownPlugins), ...furtherPlugins].map((full) => full.slice(scope.length));
+  const meant = nearestKey(name.startsWith(scope) ? name.slice(scope.length) : name, shortNames);
   const reason = `no package of that name is found from ${configuration ?? "here"}`;
   if (meant !== undefined && name !== `${scope}${meant}`) {
     return new PluginNotFound(reason, `did you mean "${scope}${meant}"?`);

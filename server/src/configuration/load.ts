@@ -217,32 +217,32 @@ function pluginSet(
     ]);
   const unknown = without.filter((name) => !defaultPlugins.includes(name));
   if (unknown.length > 0) {
-    const known = defaultPlugins.join(", ");
+    const expected = defaultPlugins.join(", ");
     throw new ConfigurationInvalid(
       where,
-      unknown.map((name) => `without: '${name}' is no default plugin; expected one of ${known}`),
+      unknown.map((name) => `without: '${name}' is no default plugin; expected one of ${expected}`),
     );
   }
-  const own = (plugins ?? []).map(nameOf);
-  const both = without.filter((name) => own.includes(name));
+  const listed = (plugins ?? []).map(nameOf);
+  const both = without.filter((name) => listed.includes(name));
   if (both.length > 0)
     throw new ConfigurationInvalid(
       where,
       both.map((name) => `without: '${name}' is listed in plugins too: remove it from one of them`),
     );
-  const others = defaultPlugins.filter((name) => !own.includes(name));
+  const others = defaultPlugins.filter((name) => !listed.includes(name));
   if (base === "none" || (base === undefined && plugins !== undefined))
     return { plugins: plugins ?? [], leftOut: base === undefined ? others : [] };
-  const replaced = own.map((name) => replacedDefaults.get(name));
-  const kept = others.filter((name) => !without.includes(name) && !replaced.includes(name));
-  return { plugins: [...(plugins ?? []), ...kept], leftOut: [] };
+  const replaced = listed.map((name) => replacedDefaults.get(name));
+  const remaining = others.filter((name) => !without.includes(name) && !replaced.includes(name));
+  return { plugins: [...(plugins ?? []), ...remaining], leftOut: [] };
 }
 
 /** The name of a package, or of a plugin that is given itself, in the spelling of Ambit's packages. */
 function nameOf(entry: PluginEntry): string {
   if (typeof entry === "string") return entry;
-  const given = "use" in entry ? entry.use : entry;
-  return typeof given === "string" ? given : `@ambit/${given.name}`;
+  const plugin = "use" in entry ? entry.use : entry;
+  return typeof plugin === "string" ? plugin : `@ambit/${plugin.name}`;
 }
 
 const names = ["ambit.config.mjs", "ambit.config.json"] as const;
@@ -266,9 +266,9 @@ export function findConfiguration(
       throw new ConfigurationInvalid(named, ["must be a .mjs, .js or .json file"]);
     return path;
   }
-  const found = names.map((name) => join(folder, name)).filter((path) => existsSync(path));
-  if (found.length > 1) throw new ConfigurationInvalid(folder, [`has both ${names.join(" and ")}: keep one`]);
-  const [path] = found;
+  const paths = names.map((name) => join(folder, name)).filter((path) => existsSync(path));
+  if (paths.length > 1) throw new ConfigurationInvalid(folder, [`has both ${names.join(" and ")}: keep one`]);
+  const [path] = paths;
   if (path !== undefined && copied !== undefined && isIn(copied, path))
     throw new ConfigurationInvalid(path, [
       `lies in the folder that the agent's changes are for, and would run outside the sandbox: if you trust it, add --config ${path}; else run the command in another folder`,

@@ -29,8 +29,8 @@ export function decide(turn: CurrentTurn | undefined, { target, createdAt }: Com
   if (turn === undefined) return "not_running";
   const named = target?.turnId ?? target?.expectedTurnId ?? undefined;
   if (named !== undefined) return named === turn.turnId ? "stop" : "superseded_by_newer_turn";
-  const given = createdAt == null ? undefined : new Date(createdAt).getTime();
-  return given !== undefined && given < turn.begunAt ? "superseded_by_newer_turn" : "stop";
+  const createdAtMs = createdAt == null ? undefined : new Date(createdAt).getTime();
+  return createdAtMs !== undefined && createdAtMs < turn.begunAt ? "superseded_by_newer_turn" : "stop";
 }
 
 /** `POST /cancel`: stops a session's turn, and keeps the session. */
@@ -42,8 +42,8 @@ export class TurnCancellation {
   /** @throws NotFound for a session that this runner doesn't have; RequestInvalid */
   async handle({ bodies, log }: ServerContext, { incoming }: Exchange): Promise<Response> {
     const command = validBody(cancelTurnRequestSchema, await bodies.json(incoming, maxBodyBytes));
-    const own = callersProjects(incoming);
-    const project = own === "all" ? projectOf({ projectId: command.projectId ?? undefined }) : own;
+    const projects = callersProjects(incoming);
+    const project = projects === "all" ? projectOf({ projectId: command.projectId ?? undefined }) : projects;
     const answer = await this.answer(command, project);
     log.info({ sessionId: command.sessionId, ...answer.execution }, "a turn was to be cancelled");
     return json(200, answer);

@@ -171,14 +171,10 @@ async function serve(
   // A probe starts programs, and each start blocks the event loop: first, respond to those that wait for the server.
   const beginning = setTimeout(() => {
     lifecycle.waitsToProbe = false;
-    registry
-      .candidates()
-      .then(() => evidence?.keep(registry))
-      .catch((error: unknown) => log.error({ error }, "probing failed"))
-      .finally(() => {
-        runner.prewarm();
-        releaseYoungHeap();
-      });
+    void probeHost(ambit).then(() => {
+      runner.prewarm();
+      releaseYoungHeap();
+    });
   }, firstResponsesMs);
   let closing: Promise<void> | undefined;
   return {
@@ -271,16 +267,13 @@ interface OpenedApi {
 
 /** Opens the API without a listener. Its runs are kept in memory, as those of `ambit run` are. */
 export async function openApi(ambit: Ambit): Promise<OpenedApi> {
-  const { runner, registry, files, settings, evidence, log } = ambit;
+  const { runner, registry, files, settings, evidence } = ambit;
   const lifecycle = new Lifecycle(ambit);
   const connections = new Connections(sharesOf(settings.server.maxConnections, openFilesLimit()));
   const { inner } = composeApi(ambit, { kind: "tenants" }, lifecycle, connections);
   lifecycle.waitsToProbe = false;
   lifecycle.opening.resolve(await serveInMemory(ambit));
-  registry
-    .candidates()
-    .then(() => evidence?.keep(registry))
-    .catch((error: unknown) => log.error({ error }, "probing failed"));
+  void probeHost(ambit);
   return {
     fetch: inner.fetchAs({ kind: "operator" }),
     async close() {
@@ -294,6 +287,16 @@ export async function openApi(ambit: Ambit): Promise<OpenedApi> {
       await evidence?.keep(registry);
     },
   };
+}
+
+/** Keeps what it finds for the next process. Never rejects. */
+async function probeHost({ registry, evidence, log }: Ambit): Promise<void> {
+  try {
+    await registry.candidates();
+    await evidence?.keep(registry);
+  } catch (error) {
+    log.error({ error }, "probing failed");
+  }
 }
 
 const statuses: Readonly<Record<string, string>> = {
@@ -310,9 +313,9 @@ async function tokenOf(operator: OperatorAccess, url: string, log: Log): Promise
   if (operator.kind === "everyone")
     log.warn({}, 'server.auth is "none": every program of this machine may start runs, read and answer them');
   if (operator.kind !== "local") return undefined;
-  const kept = await keepLocalToken(operator.token, Number(new URL(url).port));
-  log.info({ file: kept.file }, "no token is configured: callers send the one in this file");
-  return kept;
+  const localToken = await keepLocalToken(operator.token, Number(new URL(url).port));
+  log.info({ file: localToken.file }, "no token is configured: callers send the one in this file");
+  return localToken;
 }
 
 function listen(listener: Listener, host: string, port: number): Promise<string> {

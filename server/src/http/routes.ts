@@ -81,8 +81,8 @@ export const routes: readonly HttpRoute[] = [
       },
     },
     handle: async ({ context, exchange: { incoming } }) => {
-      const asked = await context.bodies.json(incoming, limits.bodyBytes);
-      return json(200, planResponse(await context.runner.plan(asked, callerOptions(incoming))));
+      const request = await context.bodies.json(incoming, limits.bodyBytes);
+      return json(200, planResponse(await context.runner.plan(request, callerOptions(incoming))));
     },
   },
   {
@@ -288,15 +288,15 @@ const killLimit = 16 * 1024;
 /** `POST /kill`: ends a session, and the runs that use it or wait for it. Ending it twice isn't an error; the response says so. */
 async function handleKill({ log, bodies, served }: ServerContext, { incoming }: Exchange): Promise<Response> {
   const { sessionId, projectId } = validBody(killRequestSchema, await bodies.json(incoming, killLimit));
-  const own = callersProjects(incoming);
-  if (own !== "all" && (projectId ?? own) !== own) {
+  const projects = callersProjects(incoming);
+  if (projects !== "all" && (projectId ?? projects) !== projects) {
     const message = "is not the project of this token: leave it out";
     throw new RequestInvalid([{ path: "projectId", message }]);
   }
-  const project = own === "all" ? (projectId ?? undefined) : own;
+  const project = projects === "all" ? (projectId ?? undefined) : projects;
   const { queue } = await served();
   const ended = await queue.endSession({ session: sessionId, project: projectOf({ projectId: project }) });
-  const message = ended ? undefined : nothingEnded(sessionId, projectId, own !== "all");
+  const message = ended ? undefined : nothingEnded(sessionId, projectId, projects !== "all");
   if (message !== undefined) log.info({ sessionId, projectId }, "there was no session to end");
   return json(200, { ok: true, ended, message } satisfies EndedResponse);
 }

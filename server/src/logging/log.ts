@@ -72,8 +72,10 @@ export function readableLine(line: string): string {
   if (!isJsonObject(record)) return printableLine(line.trimEnd());
   const { time, level, msg, ...fields } = record;
   const color = levelColors[String(level)] ?? colors.white;
-  const rest = Object.entries(fields).map(([key, value]) => `${colors.dim(`${key}=`)}${shown(value)}`);
-  return [String(time).slice(11, 19), color(String(level)), printableLine(String(msg)), ...rest].join(" ");
+  const shownFields = Object.entries(fields).map(([key, value]) => `${colors.dim(`${key}=`)}${shown(value)}`);
+  return [String(time).slice(11, 19), color(String(level)), printableLine(String(msg)), ...shownFields].join(
+    " ",
+  );
 }
 
 function shown(value: unknown): string {

@@ -22,9 +22,9 @@ export function readTicket(
   ticket: string,
   now: number,
 ): number | undefined {
-  const [, expires, given] = /^([0-9a-z]{1,11})\.([A-Za-z0-9_-]{43})$/.exec(ticket) ?? [];
-  if (expires === undefined || given === undefined) return undefined;
-  if (!timingSafeEqual(Buffer.from(given), Buffer.from(signature(key, scope, expires)))) return undefined;
+  const [, expires, presented] = /^([0-9a-z]{1,11})\.([A-Za-z0-9_-]{43})$/.exec(ticket) ?? [];
+  if (expires === undefined || presented === undefined) return undefined;
+  if (!timingSafeEqual(Buffer.from(presented), Buffer.from(signature(key, scope, expires)))) return undefined;
   const expiresAt = Number.parseInt(expires, 36);
   return expiresAt > now ? expiresAt : undefined;
 }
@@ -95,8 +95,8 @@ function splitTicket(url: string): { readonly path: string; readonly ticket: str
   if (at === -1) return { path: url, ticket: undefined };
   const parts = url.slice(at + 1).split("&");
   const isTicket = (part: string) => part.startsWith(`${ticketName}=`);
-  const rest = parts.filter((part) => !isTicket(part));
-  const path = url.slice(0, at) + (rest.length === 0 ? "" : `?${rest.join("&")}`);
+  const others = parts.filter((part) => !isTicket(part));
+  const path = url.slice(0, at) + (others.length === 0 ? "" : `?${others.join("&")}`);
   return { path, ticket: parts.find(isTicket)?.slice(ticketName.length + 1) };
 }
 

@@ -63,7 +63,7 @@ function without(headers: IncomingHttpHeaders, dropped: ReadonlySet<string>): Ou
 
 /** A caller's headers for the program inside, which is addressed as on its own machine. Pure. */
 export function headersInside(headers: IncomingHttpHeaders, preview: PreviewOrigin): OutgoingHttpHeaders {
-  const own = `http://localhost:${preview.port}`;
+  const originInside = `http://localhost:${preview.port}`;
   const { origin, referer } = headers;
   const cookie = (headers.cookie ?? "")
     .split(";")
@@ -74,9 +74,9 @@ export function headersInside(headers: IncomingHttpHeaders, preview: PreviewOrig
     ...without(headers, keptOutside.union(new Set(preview.tokenHeaders))),
     host: `localhost:${preview.port}`,
     ...(cookie === "" ? {} : { cookie }),
-    ...(origin === undefined ? {} : { origin: origin === preview.origin ? own : origin }),
+    ...(origin === undefined ? {} : { origin: origin === preview.origin ? originInside : origin }),
     ...(referer?.startsWith(`${preview.origin}/`) && !referer.includes(ticketName)
-      ? { referer: own + referer.slice(preview.origin.length) }
+      ? { referer: originInside + referer.slice(preview.origin.length) }
       : {}),
     "x-forwarded-host": new URL(preview.origin).host,
     "x-forwarded-proto": new URL(preview.origin).protocol.slice(0, -1),
@@ -117,19 +117,22 @@ function ofThisHost(cookie: string): string {
 }
 
 function outsideLocation(location: string, port: number): string {
-  const own = new RegExp(`^https?://(?:localhost|127\\.0\\.0\\.1|\\[::1\\]):${port}(?=[/?#]|$)`, "i");
-  const path = location.replace(own, "");
+  const insidePrefix = new RegExp(
+    `^https?://(?:localhost|127\\.0\\.0\\.1|\\[::1\\]):${port}(?=[/?#]|$)`,
+    "i",
+  );
+  const path = location.replace(insidePrefix, "");
   if (path === location) return location;
   // Two slashes would begin a host.
   return `/${path.replace(/^\/+/, "")}`;
 }
 
 function privately(given: string | undefined): string {
-  const rest = (given ?? "")
+  const directives = (given ?? "")
     .split(",")
     .map((one) => one.trim())
     .filter((one) => one !== "" && !/^(?:public|private|s-maxage)\b/i.test(one));
-  return ["private", ...rest].join(", ");
+  return ["private", ...directives].join(", ");
 }
 
 /** Milliseconds that the connection of a server that takes nothing may hold the end of a refused upgrade. */

@@ -82,9 +82,9 @@ export class Webhooks implements WebhookSender {
 
   /** If a project has several tokens, the first one with a secret counts. */
   #secretsOf(project: string | undefined): readonly string[] {
-    const own = this.tenants.filter((tenant) => tenant.project === project);
-    if (own.length === 0) return this.settings.secret ?? [];
-    return own.find(({ webhookSecret }) => webhookSecret !== undefined)?.webhookSecret ?? [];
+    const owners = this.tenants.filter((tenant) => tenant.project === project);
+    if (owners.length === 0) return this.settings.secret ?? [];
+    return owners.find(({ webhookSecret }) => webhookSecret !== undefined)?.webhookSecret ?? [];
   }
 }
 

@@ -122,11 +122,11 @@ async function presentIn(parent: OpenFolder, name: string): Promise<Present> {
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const handle = await open(inFolder(parent, name), flags);
     try {
-      const found = await handle.stat();
-      if (!found.isFile()) return { kind: "other" };
+      const stats = await handle.stat();
+      if (!stats.isFile()) return { kind: "other" };
       const hash = createHash("sha256");
       for await (const bytes of handle.createReadStream({ autoClose: false })) hash.update(bytes);
-      return { kind: "file", sha256: hash.digest("hex"), mode: found.mode & 0o777 };
+      return { kind: "file", sha256: hash.digest("hex"), mode: stats.mode & 0o777 };
     } finally {
       await handle.close();
     }

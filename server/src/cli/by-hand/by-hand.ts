@@ -4,9 +4,11 @@ import { type AgentEventOf, messageOf, type RunResult } from "@ambit/core";
 import type { Message } from "@ambit/core/contract";
 import { codeOf } from "@ambit/core/plugin";
 import type { LocalEntry } from "@ambit/workspace";
+import type { Overrides } from "../../configuration/load.js";
 import { ConfigurationInvalid } from "../../configuration/problems.js";
 import { printableLine } from "../../logging/printable.js";
 import type { Ambit } from "../../open.js";
+import type { PrinterOptions } from "../display/record-printer.js";
 import { exitCodeOf, exitCodes } from "../exit-codes.js";
 import type { Terminal } from "./ask/terminal.js";
 import { Conversation } from "./conversation.js";
@@ -40,33 +42,17 @@ const waitMs = 86_400_000;
 /** Tools that a message names. */
 const maxNamed = 10;
 
-/** Names of options that only a run by hand has. */
-const byHandOptions = [
-  "agent",
-  "folder",
-  "network",
-  "filesystem",
-  "memory",
-  "secrets",
-  "sandbox",
-  "model",
-  "permissions",
-  "apply",
-  "patch",
-  "save",
-  "resume",
-  "mcp",
-  "skill",
-  "inPlace",
-  "include",
-  "setup",
-  "setupNetwork",
-  "setupInputs",
-] as const;
+/** Options of `ambit run` that also go together with a request's file. */
+const optionsOfAnyRun: readonly string[] = ["config", "stream", "json", "timeline", "receipt"] satisfies (
+  | keyof PrinterOptions
+  | keyof Overrides
+)[];
 
 /** Whether the command line describes the run itself, so that its argument is the prompt. Pure. */
 export function isByHand(options: Readonly<Record<string, unknown>>): boolean {
-  return byHandOptions.some((name) => options[name] !== undefined);
+  return Object.entries(options).some(
+    ([name, value]) => value !== undefined && !optionsOfAnyRun.includes(name),
+  );
 }
 
 /** A run that the command line describes, with a copy of a folder. */
@@ -129,8 +115,8 @@ export class ByHand {
   async workspaceFolder(): Promise<string | undefined> {
     const { options } = this;
     if (options.inPlace !== true) return undefined;
-    const given = this.#folder;
-    if (given === undefined)
+    const path = this.#folder;
+    if (path === undefined)
       throw new ConfigurationInvalid("--in-place", ["needs --folder, the folder that the run works in"]);
     const conflicting = [
       ["--include", options.include !== undefined, "everything in the folder is there"],
@@ -146,7 +132,7 @@ export class ByHand {
     ] as const;
     for (const [option, isGiven, why] of conflicting)
       if (isGiven) throw new ConfigurationInvalid(option, [`doesn't go together with --in-place: ${why}`]);
-    const folder = await ownFolder(given, {
+    const folder = await ownFolder(path, {
       option: "--in-place",
       command: "ambit run …",
       instead: "leave --in-place out, to work on a copy",
@@ -233,14 +219,14 @@ export class ByHand {
   ): Promise<number> {
     const { terminal, options } = this;
     const outputs = result.receipt?.outputs;
-    const kept = outputs === undefined ? undefined : await files.of(key);
+    const keptOutputs = outputs === undefined ? undefined : await files.of(key);
     const code = this.#codeOf(result);
     const fix = this.fixFor(result.failure);
     if (fix !== undefined) process.stderr.write(`ambit: ${fix}\n`);
-    if (kept === undefined || outputs === undefined) return code;
+    if (keptOutputs === undefined || outputs === undefined) return code;
     const { apply, patch } = options;
     if (this.#inPlace !== undefined) {
-      await showChanges(kept, outputs, { patch, terminal, print, signal });
+      await showChanges(keptOutputs, outputs, { patch, terminal, print, signal });
       const ended = await this.#inPlace.ended();
       if (ended !== undefined) await print(endLines(ended));
       return code;
@@ -250,7 +236,14 @@ export class ByHand {
     // What was cut off, nothing applies unasked.
     const isCutOff = result.failure?.code === "run_cancelled" || result.stopReason === "cancelled";
     const wanted = isCutOff && apply === true ? (terminal === undefined ? false : undefined) : apply;
-    const taken = await takeBack(kept, outputs, { folder, apply: wanted, patch, terminal, print, signal });
+    const taken = await takeBack(keptOutputs, outputs, {
+      folder,
+      apply: wanted,
+      patch,
+      terminal,
+      print,
+      signal,
+    });
     if (isCutOff && wanted === false && apply === true) await print("interrupted: nothing was applied\n");
     return code === 0 ? taken : code;
   }
@@ -258,9 +251,9 @@ export class ByHand {
   #codeOf({ failure, stopReason }: RunResult): number {
     if (failure !== undefined || stopReason !== "paused") return exitCodeOf(failure);
     const calls = [...this.#asked].map((name) => printableLine(name)).join(", ");
-    const asked = calls === "" ? "it has a question" : `it needs permission to call ${calls}`;
+    const reason = calls === "" ? "it has a question" : `it needs permission to call ${calls}`;
     const fix = "run it at a terminal, or with --permissions allow";
-    process.stderr.write(`ambit: the run paused: ${asked}, and there is no terminal to ask at: ${fix}\n`);
+    process.stderr.write(`ambit: the run paused: ${reason}, and there is no terminal to ask at: ${fix}\n`);
     return exitCodes.paused;
   }
 
@@ -311,12 +304,12 @@ function list(paths: readonly string[]): string {
  * @throws ConfigurationInvalid for a file that can't be written
  */
 async function requireWritable(option: string, file: string): Promise<void> {
-  const found = await stat(file).catch(() => undefined);
+  const stats = await stat(file).catch(() => undefined);
   // Opening a pipe would wait for its reader.
-  if (found !== undefined && !found.isFile() && !found.isDirectory()) return;
+  if (stats !== undefined && !stats.isFile() && !stats.isDirectory()) return;
   try {
     await (await open(file, "a", 0o600)).close();
-    if (found === undefined) await rm(file);
+    if (stats === undefined) await rm(file);
   } catch (cause) {
     throw unwritable(option, file, cause);
   }

@@ -46,11 +46,11 @@ export class Conversation {
 
   /** In place of what was kept before. */
   async keep(messages: readonly Message[]): Promise<void> {
-    const kept = messages.slice(-maxMessages);
-    let text = JSON.stringify({ messages: kept });
-    while (text.length > maxLength && kept.length > 0) {
-      kept.splice(0, Math.max(1, kept.length >> 2));
-      text = JSON.stringify({ messages: kept });
+    const latest = messages.slice(-maxMessages);
+    let text = JSON.stringify({ messages: latest });
+    while (text.length > maxLength && latest.length > 0) {
+      latest.splice(0, Math.max(1, latest.length >> 2));
+      text = JSON.stringify({ messages: latest });
     }
     await replaceFile(this.file, text);
     await this.#forgetOldest();
@@ -62,8 +62,8 @@ export class Conversation {
     if (names.length <= maxFolders) return;
     const ages = await Promise.all(
       names.map(async (name) => {
-        const found = await lstat(join(folder, name)).catch(() => undefined);
-        return { name, at: found?.mtimeMs ?? 0 };
+        const stats = await lstat(join(folder, name)).catch(() => undefined);
+        return { name, at: stats?.mtimeMs ?? 0 };
       }),
     );
     const oldest = ages.sort((one, other) => one.at - other.at).slice(0, names.length - maxFolders);

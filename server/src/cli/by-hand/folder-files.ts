@@ -129,13 +129,13 @@ async function readFile(
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const handle = await open(inFolder(parent, name), flags);
     try {
-      const found = await handle.stat();
-      if (!found.isFile()) return "other";
-      if (found.size > maxBytes)
+      const stats = await handle.stat();
+      if (!stats.isFile()) return "other";
+      if (stats.size > maxBytes)
         throw new ConfigurationInvalid(full, [
           `is larger than ${maxBytes} bytes: ${isInGit ? "exclude it in .gitignore" : "move it out of the folder"}`,
         ]);
-      return { path, content: await handle.readFile(), executable: (found.mode & 0o100) !== 0 };
+      return { path, content: await handle.readFile(), executable: (stats.mode & 0o100) !== 0 };
     } finally {
       await handle.close();
     }

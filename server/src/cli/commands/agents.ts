@@ -45,10 +45,10 @@ function installedText(installed: {
 export async function installAgent(name: string, options: Overrides): Promise<number> {
   const all = (await loadedRegistry(options)).knownCandidates().harnesses.map(({ actor }) => actor);
   const harness = all.find(({ id, aliases }) => id === name || aliases.includes(name));
-  const known = all.filter(({ installation }) => installation !== undefined).map(({ id }) => id);
+  const installable = all.filter(({ installation }) => installation !== undefined).map(({ id }) => id);
   const say = (line: string) => process.stderr.write(`${line}\n`);
   if (harness === undefined) {
-    say(`ambit: no agent '${name}' is loaded: ${known.join(", ")} can be installed`);
+    say(`ambit: no agent '${name}' is loaded: ${installable.join(", ")} can be installed`);
     return exitCodes.usage;
   }
   const { installation } = harness;

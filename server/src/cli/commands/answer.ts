@@ -1,6 +1,6 @@
 import type { InteractionAnswer } from "@ambit/client";
-import { parseJson } from "../../results.js";
 import { exitCodes } from "../exit-codes.js";
+import { jsonOrText } from "../read-request.js";
 import { type ClientOptions, CommandRefused, connect } from "../server-client.js";
 import { theOneMeant } from "../typed-id.js";
 import { openQuestions } from "./runs.js";
@@ -37,12 +37,4 @@ function bodyOf({ approve, deny, output }: AnswerOptions): InteractionAnswer {
   if (typed.length !== 1) throw new CommandRefused("say one of --approve, --deny and --output <json>");
   if (output !== undefined) return { output: jsonOrText(output) };
   return { approved: approve === true };
-}
-
-function jsonOrText(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return text;
-  }
 }

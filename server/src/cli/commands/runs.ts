@@ -97,14 +97,14 @@ export function runsTable(
   const shown = table(head, rows, { ...options, shrinks: ["session", "project", "run"] });
   if (open.length === 0) return shown;
   const questionIds = open.map(({ id }) => id);
-  const asked = open.map(({ id, kind, runId, payload, createdAt }) => [
+  const questionRows = open.map(({ id, kind, runId, payload, createdAt }) => [
     shortId(id, questionIds),
     kind,
     shortId(runId, ids),
     nameIn(payload),
     age(now - Date.parse(createdAt)),
   ]);
-  const questions = table(["open question", "kind", "run", "tool", "asked"], asked, {
+  const questions = table(["open question", "kind", "run", "tool", "asked"], questionRows, {
     ...options,
     shrinks: ["tool", "run"],
   });

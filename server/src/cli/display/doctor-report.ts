@@ -1,7 +1,7 @@
 import { type ActorDescription, type Capability, capabilities, type Finding } from "@ambit/core";
 import { type Gate, gateGaps, requireText } from "../../gate.js";
 import { printable } from "../../logging/printable.js";
-import { colors, marks, padded, widest, wrapped } from "./layout.js";
+import { colors, headline, marks, padded, sectionsOf, widest, wrapped } from "./layout.js";
 
 /** What `ambit doctor` found. */
 export interface Diagnosis {
@@ -32,7 +32,7 @@ export function doctorReport(diagnosis: Diagnosis, options: ReportOptions): stri
   const sandboxes = sandboxesOf(actors);
   const others = actors.filter(({ kind, claims }) => kind !== "sandbox" && claims.length > 0);
   const warnings = [...warningsOf(actors), ...notices];
-  const sections = [
+  return sectionsOf([
     [
       ...gates.filter(({ metBy }) => metBy.length === 0).map((gate) => gateLine(gate, options)),
       verdict(sandboxes, options),
@@ -44,11 +44,7 @@ export function doctorReport(diagnosis: Diagnosis, options: ReportOptions): stri
     reasonLines(actors, options),
     warnings.map((warning) => wrapped(`${colors.yellow(marks.warns)} `, printable(warning), options.columns)),
     options.verbose ? [] : [colors.dim("`ambit doctor --verbose` shows how each was proven.")],
-  ];
-  return `${sections
-    .filter((lines) => lines.length > 0)
-    .map((lines) => lines.join("\n"))
-    .join("\n\n")}\n`;
+  ]);
 }
 
 function sandboxesOf(actors: readonly ActorDescription[]): readonly ActorDescription[] {
@@ -57,11 +53,7 @@ function sandboxesOf(actors: readonly ActorDescription[]): readonly ActorDescrip
 
 function verdict(sandboxes: readonly ActorDescription[], { columns }: ReportOptions): string {
   const proven = capabilities.filter((capability) => provenBy(capability, sandboxes).length > 0).length;
-  const say = (holds: boolean, text: string) =>
-    wrapped(`${holds ? colors.green(marks.holds) : colors.red(marks.lacks)} `, printable(text), columns)
-      .split("\n")
-      .map((line) => colors.bold(line))
-      .join("\n");
+  const say = (holds: boolean, text: string) => headline(holds, printable(text), columns);
   const names = sandboxes.map(({ name }) => name).join(", ");
   if (sandboxes.length === 0)
     return say(false, "No sandbox is loaded: nothing can run. Add one to `plugins`.");

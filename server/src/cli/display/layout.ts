@@ -29,9 +29,9 @@ export function wrapped(prefix: string, text: string, columns: number): string {
 
 function wrappedLine(line: string, space: number): readonly string[] {
   if (stringWidth(line) <= space) return [line];
-  const own = /^ */.exec(line)?.[0] ?? "";
-  const indent = own.length > space / 2 ? "" : own;
-  const text = line.slice(own.length);
+  const indentation = /^ */.exec(line)?.[0] ?? "";
+  const indent = indentation.length > space / 2 ? "" : indentation;
+  const text = line.slice(indentation.length);
   return wrapAnsi(text, space - indent.length, { hard: true })
     .split("\n")
     .map((one) => indent + one);
@@ -82,4 +82,19 @@ export function duration(ms: number): string {
 /** How long ago it was: `now`, `12 s ago`, `3 min ago`. Pure. */
 export function age(ms: number): string {
   return ms < 1_000 ? "now" : `${ms < 10_000 ? `${Math.floor(ms / 1_000)} s` : duration(ms)} ago`;
+}
+
+/** The first line of a report, in bold: what holds, or doesn't. Pure. */
+export function headline(holds: boolean, text: string, columns: number): string {
+  const mark = holds ? colors.green(marks.holds) : colors.red(marks.lacks);
+  return wrapped(`${mark} `, text, columns)
+    .split("\n")
+    .map((line) => colors.bold(line))
+    .join("\n");
+}
+
+/** The sections of a report that have lines, with a blank line between them. Pure. */
+export function sectionsOf(sections: readonly (readonly string[])[]): string {
+  const texts = sections.filter(({ length }) => length > 0).map((lines) => lines.join("\n"));
+  return `${texts.join("\n\n")}\n`;
 }

@@ -1,7 +1,7 @@
 import type { AttackRow, CapabilityReport, Verdict, VerifyReport } from "@ambit/testkit";
 import { printableLine } from "../../logging/printable.js";
 import type { ReportOptions } from "./doctor-report.js";
-import { colors, counted, cut, marks, padded, widest, wrapped } from "./layout.js";
+import { colors, counted, cut, headline, marks, padded, sectionsOf, widest, wrapped } from "./layout.js";
 
 /** Why a verdict on an attack shows nothing, though nothing is wrong. */
 const meanings: Partial<Record<Verdict, string>> = {
@@ -18,7 +18,7 @@ export function verifyReport(report: VerifyReport, options: ReportOptions): stri
   const { columns } = options;
   const { backend, host, control } = report;
   const user = host.uid === 0 ? "as root" : "as an ordinary user";
-  const sections = [
+  return sectionsOf([
     [verdict(report, columns)],
     report.capabilities.map((one) => capabilityLines(one, options)),
     reasonLines(report, columns),
@@ -26,11 +26,7 @@ export function verifyReport(report: VerifyReport, options: ReportOptions): stri
       wrapped("", `${backend} on ${host.platform} ${host.release}, ${user}; control: ${control}`, columns),
       ...(options.verbose ? [] : [colors.dim("`ambit verify --verbose` shows every attack.")]),
     ],
-  ];
-  return `${sections
-    .filter((lines) => lines.length > 0)
-    .map((lines) => lines.join("\n"))
-    .join("\n\n")}\n`;
+  ]);
 }
 
 function verdict({ backend, capabilities }: VerifyReport, columns: number): string {
@@ -54,14 +50,6 @@ function verdict({ backend, capabilities }: VerifyReport, columns: number): stri
     );
   const what = `${counted(attacks, "attack")} worked without the guard and failed in ${backend}`;
   return headline(true, `${what}: ${counts.join(", ")}.`, columns);
-}
-
-function headline(holds: boolean, text: string, columns: number): string {
-  const mark = holds ? colors.green(marks.holds) : colors.red(marks.lacks);
-  return wrapped(`${mark} `, text, columns)
-    .split("\n")
-    .map((line) => colors.bold(line))
-    .join("\n");
 }
 
 function capabilityLines(report: CapabilityReport, { columns, verbose }: ReportOptions): string {
@@ -96,8 +84,8 @@ function outcomeOf({ attacks }: CapabilityReport): string {
   const counts = new Map<Verdict, number>();
   for (const { verdict: seen } of attacks) counts.set(seen, (counts.get(seen) ?? 0) + 1);
   const { proven = 0, ...others } = Object.fromEntries(counts);
-  const rest = Object.entries(others).map(([name, count]) => `${count} ${name}`);
-  return [`${counted(proven, "attack")} failed`, ...rest].join(", ");
+  const otherCounts = Object.entries(others).map(([name, count]) => `${count} ${name}`);
+  return [`${counted(proven, "attack")} failed`, ...otherCounts].join(", ");
 }
 
 function nameOf({ id }: AttackRow): string {

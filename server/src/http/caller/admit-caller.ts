@@ -153,7 +153,8 @@ export function requireOperator(incoming: IncomingMessage): void {
   throw new HttpRefusal(403, "This is the operator's: send AMBIT_TOKEN.", "unauthorized");
 }
 
-const known = new WeakMap<Socket, Promise<boolean>>();
+/** Whether a process of a run has opened the connection. */
+const openedByRun = new WeakMap<Socket, Promise<boolean>>();
 
 /**
  * Prevents processes of a run from starting or ending runs: without a boundary they reach this host's listeners.
@@ -166,10 +167,10 @@ async function refuseCallersOfRuns(socket: Socket, runner: Runner): Promise<void
   const isElsewhere = remoteAddress !== localAddress && !isLoopback(remoteAddress.replace(/^::ffff:/, ""));
   // A connection that has ended has no addresses, and no known owner: its caller is refused like a run's.
   if (isElsewhere && remoteAddress !== "") return;
-  const asked =
-    known.get(socket) ?? runner.isCalledByRun({ localAddress, localPort, remoteAddress, remotePort });
-  known.set(socket, asked);
-  if (!(await asked)) return;
+  const checking =
+    openedByRun.get(socket) ?? runner.isCalledByRun({ localAddress, localPort, remoteAddress, remotePort });
+  openedByRun.set(socket, checking);
+  if (!(await checking)) return;
   const message =
     "A process of a run mustn't call the runner: call it from outside, or set AMBIT_TOKEN for callers that have a right to";
   throw new HttpRefusal(403, `${message}.`, "unauthorized");

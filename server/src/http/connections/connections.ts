@@ -117,8 +117,8 @@ export class Connections {
     if (!this.#hasRoomFor(project) && !this.#endIdle(project)) throw new AtCapacity(tooMany);
     this.#forget(connection);
     connection.owner = owner;
-    const own = this.#known.get(project) ?? new Set();
-    this.#known.set(project, own.add(connection));
+    const callersConnections = this.#known.get(project) ?? new Set();
+    this.#known.set(project, callersConnections.add(connection));
   }
 
   #opened(socket: Socket): void {

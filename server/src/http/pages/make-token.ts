@@ -17,15 +17,15 @@ const anyMessages = [{ role: "user", content: "A message of the page." }];
  * platform's to see, not the user's.
  */
 export const handleMakeToken: HttpRoute["handle"] = async ({ context, exchange: { incoming } }) => {
-  const { sessionId, may, ttlMs, ...asked } = validBody(
+  const { sessionId, may, ttlMs, ...template } = validBody(
     tokenRequestSchema,
     await context.bodies.json(incoming, limits.bodyBytes),
   );
   const principal = principalOf(callerOf(incoming));
-  let project = projectFor(principal, asked.projectId ?? undefined);
+  let project = projectFor(principal, template.projectId ?? undefined);
   let request: JsonObject | undefined;
-  if (asked.request !== undefined) {
-    request = templateOf(asked.request, project);
+  if (template.request !== undefined) {
+    request = templateOf(template.request, project);
     const body = { ...request, sessionId, messages: anyMessages };
     const planned = await context.runner.plan(body, callerOptions(incoming));
     requireOnlyTemplate(planned, sessionId);

@@ -25,14 +25,14 @@ export class Query {
    * that is given more than once.
    */
   requireKnown(parameters: readonly QueryParameter<unknown>[]): void {
-    const known = parameters.map(({ name }) => name);
+    const names = parameters.map(({ name }) => name);
     const issues = [...new Set(this.given.keys())].flatMap((name) => {
-      if (known.includes(name)) {
+      if (names.includes(name)) {
         const isSingle = this.given.getAll(name).length === 1;
         return isSingle ? [] : [{ path: name, message: "is given more than once: give it once" }];
       }
-      const meant = nearestKey(name, known);
-      const fix = meant === undefined ? `expected one of ${known.join(", ")}` : `did you mean ${meant}?`;
+      const meant = nearestKey(name, names);
+      const fix = meant === undefined ? `expected one of ${names.join(", ")}` : `did you mean ${meant}?`;
       return [{ path: name, message: `is unknown here: ${fix}` }];
     });
     if (issues.length > 0) throw new RequestInvalid(issues);

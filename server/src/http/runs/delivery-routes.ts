@@ -60,14 +60,14 @@ async function handleDeliveries(route: StoredRoute): Promise<Response> {
     const [message] = await store.deliveries({ ...ofProject, id, limit: 1 });
     return message;
   });
-  const found = await store.deliveries({
+  const messages = await store.deliveries({
     ...ofProject,
     state,
     ...(await runFilter(route)),
     after: place?.id,
     limit: query.read(limit),
   });
-  return json(200, { deliveries: found.map(storedDelivery) } satisfies DeliveriesResponse);
+  return json(200, { deliveries: messages.map(storedDelivery) } satisfies DeliveriesResponse);
 }
 
 /** `POST /deliveries/:deliveryId/redeliver`: the same message, under the same id, to the same address. */

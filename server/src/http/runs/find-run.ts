@@ -74,10 +74,10 @@ async function runNamed({ server, exchange, context }: StoredRoute, named: Named
   // A server has few tenants or many: their keys are looked up together.
   const heads = keys.length > 2 ? await server.runs.store.heads(keys) : undefined;
   const stored = heads === undefined ? keys : keys.filter((key) => heads.some((head) => head.id === key));
-  const found = await Promise.all(stored.map((key) => server.runs.summary(key, waits)));
+  const runs = await Promise.all(stored.map((key) => server.runs.summary(key, waits)));
   return theOne(
     named,
-    found.filter((run) => run !== undefined),
+    runs.filter((run) => run !== undefined),
   );
 }
 

@@ -85,7 +85,7 @@ async function handleInteractions(route: StoredRoute): Promise<void> {
     const [question] = await store.interactions({ ...ofProject, ...ofSession, id, limit: 1, without });
     return question;
   });
-  const found = await store.interactions({
+  const questions = await store.interactions({
     ...ofProject,
     state,
     ...(await runFilter(route)),
@@ -95,9 +95,9 @@ async function handleInteractions(route: StoredRoute): Promise<void> {
     maxCharacters: limits.bodyBytes,
     without: ["answer"],
   });
-  const length = found.reduce((sum, { payload }) => sum + payload.length, 0);
+  const length = questions.reduce((sum, { payload }) => sum + payload.length, 0);
   using _unread = context.unread.hold(length, outgoing);
-  const interactions = found.map(interactionInfo);
+  const interactions = questions.map(interactionInfo);
   await sendLargeJson(outgoing, 200, { interactions } satisfies InteractionsResponse);
 }
 
@@ -134,8 +134,8 @@ async function handleAnswer(route: StoredRoute): Promise<Response> {
     const [question] = await store.interactions({ runId: key, id, limit: 1, without });
     if (question?.state !== "open") throw closed(id, question?.state);
     readAnswer(interactionKindSchema.parse(question.kind), body);
-    const kept = await server.runs.answers.answer(id, body);
-    if (kept !== "kept") throw closed(id, kept);
+    const outcome = await server.runs.answers.answer(id, body);
+    if (outcome !== "kept") throw closed(id, outcome);
   }
   const user = personOf(exchange.incoming);
   await server.runs.answers.nameAnswerer(id, {

@@ -168,8 +168,8 @@ export class RunQueue {
   async #whyFull(project: string | null, added: number): Promise<string | undefined> {
     const { runs, limits } = this.options;
     const all = await runs.store.backlog();
-    const own = project === null ? undefined : await runs.store.backlog(project);
-    return whyFull({ all, own, added }, limits);
+    const ofProject = project === null ? undefined : await runs.store.backlog(project);
+    return whyFull({ all, own: ofProject, added }, limits);
   }
 
   /** Begins as many as there are free slots. */

@@ -82,8 +82,8 @@ export function readField(field: Field, line: string): Reading<FieldValue | unde
     }
     case "array": {
       const values = line.split(",").map((part) => chosen(field, part.trim()));
-      const known = values.filter((value) => value !== undefined);
-      return known.length === values.length ? { value: known } : { problem: oneOf(field) };
+      const chosenValues = values.filter((value) => value !== undefined);
+      return chosenValues.length === values.length ? { value: chosenValues } : { problem: oneOf(field) };
     }
     case "string": {
       const value = chosen(field, line);

@@ -3,6 +3,7 @@ import { stringify } from "yaml";
 import { printable } from "../../../logging/printable.js";
 import { colors } from "../../display/layout.js";
 import { changeLine } from "../../display/timeline.js";
+import { jsonOrText } from "../../read-request.js";
 import { type Field, type FieldValue, fieldsOf, readField } from "./form.js";
 import { askLine, choose, type Terminal } from "./terminal.js";
 
@@ -64,9 +65,9 @@ export class Questions {
     const of = server === undefined ? "" : `MCP server: ${onOneLine(server)}\n`;
     const would = changes.map((change) => `  would change ${onOneLine(changeLine(change))}\n`).join("");
     const text = `${head}\n${of}${shownInput(input)}${would}${colors.bold("[o]nce, [a]lways in this run, [n]o")} `;
-    const given = await choose(this.terminal, text, /^(o(nce)?|y(es)?|a(lways)?|no?)$/, this.signal);
-    if (given.startsWith("a")) this.#always.add(subject);
-    return !given.startsWith("n");
+    const choice = await choose(this.terminal, text, /^(o(nce)?|y(es)?|a(lways)?|no?)$/, this.signal);
+    if (choice.startsWith("a")) this.#always.add(subject);
+    return !choice.startsWith("n");
   }
 
   /** A form, or a page to visit. */
@@ -80,8 +81,8 @@ export class Questions {
       return declined;
     }
     const text = colors.bold(url === undefined ? "Answer? [y/n] " : "Done? [y/n] ");
-    const given = await choose(this.terminal, text, /^(y(es)?|no?)$/, this.signal);
-    if (given.startsWith("n")) return declined;
+    const choice = await choose(this.terminal, text, /^(y(es)?|no?)$/, this.signal);
+    if (choice.startsWith("n")) return declined;
     const values: [string, FieldValue][] = [];
     for (const field of fields) {
       const value = await askLine(
@@ -116,12 +117,12 @@ export class Questions {
 const declined = { output: "The user declined.", isError: true };
 
 function inputOf(input: unknown) {
-  const given: Readonly<Record<string, unknown>> =
+  const fields: Readonly<Record<string, unknown>> =
     typeof input === "object" && input !== null ? { ...input } : {};
   return {
-    message: typeof given.message === "string" ? shown(given.message) : "",
-    form: given.form,
-    url: typeof given.url === "string" ? shown(given.url) : undefined,
+    message: typeof fields.message === "string" ? shown(fields.message) : "",
+    form: fields.form,
+    url: typeof fields.url === "string" ? shown(fields.url) : undefined,
   };
 }
 
@@ -152,12 +153,4 @@ function shown(text: string): string {
   if (whole.length <= maxShown) return whole;
   const more = (whole.length - maxShown).toLocaleString("en");
   return `${whole.slice(0, maxShown)}\n${colors.red(`… ${more} more characters aren't shown`)}`;
-}
-
-function jsonOrText(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return line;
-  }
 }

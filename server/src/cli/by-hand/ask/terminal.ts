@@ -26,8 +26,8 @@ export async function askLine<Value>(
     output.write(text);
     const ended = new Promise<undefined>((resolve) => lines.once("close", () => resolve(undefined)));
     for (;;) {
-      const asked = signal === undefined ? lines.question("") : lines.question("", { signal });
-      const line = await Promise.race([asked, ended]);
+      const typing = signal === undefined ? lines.question("") : lines.question("", { signal });
+      const line = await Promise.race([typing, ended]);
       if (line === undefined) return undefined;
       const reading = read(line.trim());
       if ("value" in reading) return reading.value;
