@@ -107,6 +107,7 @@ export function sizeOf(value: unknown): number {
   return size;
 }
 
-function sizeOfScalar(value: unknown): number {
+/** The same of a value without values in it. */
+export function sizeOfScalar(value: unknown): number {
   return typeof value === "string" ? nodeCost + value.length : nodeCost;
 }

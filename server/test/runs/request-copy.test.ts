@@ -42,17 +42,24 @@ describePlaces("the request of a run", (serve) => {
     });
   });
 
-  it("is there for a run that waited, and not for one that is too large, or that there isn't", async () => {
+  it("is there for a run that waited, without the long texts of a large one", async () => {
     const { post, get } = await serve(saying("Hello."));
     const copyOf = async (runId: string) => await get(`/runs/${runId}/request`);
     const queued = { ...asking, sessionId: "s", whenBusy: "queue" };
     await Promise.all(["a", "b"].map((runId) => post("/run", { ...queued, runId })));
     for (const runId of ["a", "b"])
       expect(await bodyOf<Copy>(await copyOf(runId))).toMatchObject({ request: { runId, sessionId: "s" } });
-    const messages = [{ role: "user", content: "x".repeat(200_000) }];
-    await post("/run", { ...asking, runId: "large", messages });
+    const large = (content: unknown) => [{ role: "user", content }];
+    const image = { type: "image", mimeType: "image/png", data: "A".repeat(1_200_000) };
+    const blocks = [{ type: "text", text: "What is it?" }, image];
+    await post("/run", { ...asking, runId: "image", messages: large(blocks) });
+    expect(await bodyOf<Copy>(await copyOf("image"))).toMatchObject({
+      request: { messages: large([{ text: "What is it?" }, { data: "[redacted]" }]) },
+    });
+    const texts = Array.from({ length: 20 }, () => ({ type: "text", text: "x".repeat(60_000) }));
+    await post("/run", { ...asking, runId: "large", messages: large(texts) });
     expect((await copyOf("large")).status).toBe(404);
-    expect(await (await copyOf("large")).text()).toContain("has more than 128 KiB");
+    expect(await (await copyOf("large")).text()).toContain("has more than 1 MiB");
     expect(await (await copyOf("none")).text()).toContain("There is no run 'none'");
   });
 });

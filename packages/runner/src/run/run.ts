@@ -29,7 +29,7 @@ import {
   RunEvents,
   type RunPart,
 } from "../events/run-events.js";
-import { sizeOf } from "../json-values.js";
+import { sizeOf, sizeOfScalar } from "../json-values.js";
 import { Deadlines, type OwnedScope, RightToAct, type RunHold } from "../lifetime/scope.js";
 import { composePrompt, forgotten, hasHistory, userMessagesAfter } from "../parse/messages.js";
 import type { StartedAgent } from "../session/publish.js";
@@ -54,8 +54,9 @@ import {
 } from "./run-state.js";
 import { fillWorkspace, WorkspaceFilling, WorkspaceOutputs } from "./workspace.js";
 
-/** Characters of a request that is kept: images and files in it may have megabytes. */
-const maxCopyCharacters = 131_072;
+/** Characters of a request that is kept, and of each text in one that has more: images and files may have megabytes. */
+const maxCopyCharacters = 1_048_576;
+const maxTextOfLarge = 65_536;
 
 /** One run of an admitted request: steps 3 to 7. Steps 1 and 2, parse and plan, are `admit`'s. */
 @injectable()
@@ -108,12 +109,16 @@ export class Run {
     return this.events.observation.recovery;
   }
 
-  /** The request without its secrets, for those who begin it again. Undefined where it is too large to be kept. */
+  /**
+   * The request without its secrets, for those who read it or begin it again. One that is too large lacks its long texts too.
+   * Undefined where it is too large all the same.
+   */
   get requestCopy(): unknown {
-    if (sizeOf(this.request) > maxCopyCharacters) return undefined;
-    const copy = this.events.redactor.value(this.request);
+    const isLarge = sizeOf(this.request) > maxCopyCharacters;
+    const shortened = isLarge ? withoutLongTexts(this.request) : this.request;
+    const copy = this.events.redactor.value(shortened);
     const secrets = unsearchableSecretsOf(this.request);
-    if (secrets.size === 0) return copy;
+    if (secrets.size === 0 || copy === undefined) return copy;
     const hide = (_key: string, value: unknown) =>
       typeof value === "string" && secrets.has(value) ? mark : value;
     return JSON.parse(JSON.stringify(copy, hide));
@@ -384,6 +389,22 @@ export class Run {
     const failure = this.scope.signal.aborted ? toAmbitError(this.scope.signal.reason) : toAmbitError(thrown);
     logFailure(this.log, this.id, failure);
     return before?.how === "failed" ? before : { how: "failed", failure };
+  }
+}
+
+/** Undefined where the request is too large all the same: it isn't read further than that. Pure. */
+function withoutLongTexts(request: RunRequest): unknown {
+  let charactersLeft = maxCopyCharacters;
+  const hide = (key: string, value: unknown) => {
+    const shown = typeof value === "string" && value.length > maxTextOfLarge ? mark : value;
+    charactersLeft -= key.length + sizeOfScalar(shown);
+    if (charactersLeft < 0) throw new RangeError("the request is too large to be kept");
+    return shown;
+  };
+  try {
+    return JSON.parse(JSON.stringify(request, hide));
+  } catch {
+    return undefined;
   }
 }
 

@@ -82,7 +82,8 @@ export const runRoutes: readonly HttpRoute[] = [
       operationId: "runRequest",
       tag: "Runs",
       summary: "The request of a run, to begin it again, with `[redacted]` in place of each secret",
-      description: "Kept with the run, encrypted, up to 128 KiB.",
+      description:
+        "Kept with the run, encrypted, up to 1 MiB. Of a larger one, each text of more than 64 KiB is `[redacted]` too, such as an image.",
       responses: { 200: jsonResponse("The request.", "RunRequestResponse"), ...failed(400, 404, 503) },
     },
     handle: stored(handleRunRequest),
@@ -203,7 +204,7 @@ async function handleRunRequest(route: StoredRoute): Promise<Response> {
   const copy = run.sealedCopy === undefined ? undefined : unsealed(sealing, key, run.sealedCopy);
   if (copy === undefined)
     throw new NotFound(
-      `The request of the run '${idOfRun(key)}' isn't kept: it waits in the queue, has more than 128 KiB, or came to an earlier version or with another interactions key.`,
+      `The request of the run '${idOfRun(key)}' isn't kept: it waits in the queue, has more than 1 MiB without its long texts, or came to an earlier version or with another interactions key.`,
     );
   return json(200, { request: copy.request } satisfies RunRequestResponse);
 }
