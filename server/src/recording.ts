@@ -17,6 +17,8 @@ export interface Recording {
   readonly sealing: Sealing;
   /** Whether runs outlive this process. */
   readonly isStored: boolean;
+  /** Whether it begins what other replicas have queued, if there are any. */
+  readonly takesOthers: boolean;
 }
 
 /**
@@ -38,8 +40,12 @@ export async function openStore({ registry, settings, log }: Ambit): Promise<Sto
   }
 }
 
-/** Runs in an open store. @param address where callers reach this replica. */
-export async function recordInStore(ambit: Ambit, store: Store, address: string): Promise<Recording> {
+/** Runs in an open store. @param address where callers reach this replica. Undefined: this process is its only caller. */
+export async function recordInStore(
+  ambit: Ambit,
+  store: Store,
+  address: string | undefined,
+): Promise<Recording> {
   const { runner, webhooks } = ambit;
   const runs = await openRuns(ambit, store, address).catch(async (error: unknown) => {
     await store.close();
@@ -47,13 +53,14 @@ export async function recordInStore(ambit: Ambit, store: Store, address: string)
   });
   webhooks.hasStore = true;
   runner.keepAnswersIn(runs.answers);
+  const takesOthers = address !== undefined;
   // Only where another process could continue a session.
-  runner.keepSessionsIn(runs.sessions);
-  return { runs, sealing: runs.options.sealing, isStored: true };
+  if (takesOthers) runner.keepSessionsIn(runs.sessions);
+  return { runs, sealing: runs.options.sealing, isStored: true, takesOthers };
 }
 
 /** @throws ConfigurationInvalid where replicas couldn't read what others have encrypted */
-async function openRuns(ambit: Ambit, store: Store, address: string): Promise<RecordedRuns> {
+async function openRuns(ambit: Ambit, store: Store, address: string | undefined): Promise<RecordedRuns> {
   const { mayLoseContent, store: settings } = ambit.settings;
   const sealing = new Sealing(await ambit.interactionKey(), await otherKeys(ambit));
   const options = { ...optionsOf(ambit, sealing, address), store, settings, mayLoseContent };
@@ -81,7 +88,7 @@ export function pageSealing(ambit: Pick<Ambit, "settings" | "interactionKey">): 
 }
 
 /** Runs in the memory of this process, where no store is loaded. */
-export async function recordInMemory(ambit: Ambit, address: string): Promise<Recording> {
+export async function recordInMemory(ambit: Ambit, address: string | undefined): Promise<Recording> {
   const sealing = new Sealing(createSecretKey(randomBytes(keyBytes)));
   // Imported where it is needed: a server with a store of another kind needs none of it.
   const { openMemoryStore } = await import("@ambit/sql-store/memory");
@@ -91,7 +98,7 @@ export async function recordInMemory(ambit: Ambit, address: string): Promise<Rec
     settings: ambit.settings.memory,
   });
   ambit.runner.keepAnswersIn(runs.answers);
-  return { runs, sealing, isStored: false };
+  return { runs, sealing, isStored: false, takesOthers: true };
 }
 
 /** What the observers of a lost run had stored, by their names. None for what another key sealed. */
@@ -112,13 +119,13 @@ const recoveriesSchema = z.record(z.string(), z.string());
 function optionsOf(
   { runner, registry, settings, log, webhooks }: Ambit,
   sealing: Sealing,
-  address: string,
+  address: string | undefined,
 ): Omit<RecordedRunsOptions, "settings"> {
   return {
     sealing,
     log,
     place: address,
-    address: settings.server.address ?? address,
+    address: address === undefined ? "" : (settings.server.address ?? address),
     sender: webhooks,
     openSessions: () => runner.sessions,
     onLost: (run) => {

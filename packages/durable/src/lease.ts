@@ -43,6 +43,11 @@ export class Tenure {
     if (this.#since === undefined || sent.monotonic > this.#since.monotonic) this.#since = sent;
   }
 
+  /** Whether there was a renewal. */
+  get hasBegun(): boolean {
+    return this.#since !== undefined;
+  }
+
   /** Negative when it is over. */
   get leftMs(): number {
     if (this.#since === undefined) return Number.NEGATIVE_INFINITY;
@@ -89,6 +94,8 @@ export class Lease {
   #lapse: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
   #lookedAt = Number.NEGATIVE_INFINITY;
+  /** When the lease was renewed after it had lapsed. */
+  #recoveredAt = Number.NEGATIVE_INFINITY;
   #next = Promise.withResolvers<void>();
   #isClosed = false;
 
@@ -178,6 +185,7 @@ export class Lease {
     if (this.#isClosed) return;
     const isSure = this.isCurrent;
     onRenewal(renewal, isSure);
+    if (!isSure && this.#tenure.hasBegun) this.#recoveredAt = performance.now();
     this.#tenure.renewed(sent);
     if (!this.isCurrent) return;
     this.#watch();
@@ -215,8 +223,11 @@ export class Lease {
 
   async #endAbandoned(): Promise<void> {
     const { store, replica, leaseMs, whileHandled } = this.options;
-    if (performance.now() - this.#lookedAt < leaseMs / 5) return;
-    this.#lookedAt = performance.now();
+    const now = performance.now();
+    // What stopped this process may have stopped others too, such as a machine that slept: they renew theirs first.
+    if (now - this.#recoveredAt < stopMs(leaseMs)) return;
+    if (now - this.#lookedAt < leaseMs / 5) return;
+    this.#lookedAt = now;
     for (const run of await store.abandoned()) {
       if (!this.isCurrent) return;
       await whileHandled(run.id, async () => {
@@ -233,8 +244,9 @@ export function placePrefix(place: string): string {
   return `${createHash("sha256").update(name).digest("hex").slice(0, 16)}-`;
 }
 
-export function newReplica(place: string): string {
-  return `${placePrefix(place)}${randomUUID()}`;
+/** @param place undefined: the process listens nowhere, and has a prefix that no other one has */
+export function newReplica(place: string | undefined): string {
+  return `${placePrefix(place ?? randomUUID())}${randomUUID()}`;
 }
 
 /** The end of a run that produced no result. */

@@ -29,10 +29,10 @@ import { Deliveries, type DeliveriesOptions } from "./webhooks.js";
 
 export interface RecordedRunsOptions extends Omit<DeliveriesOptions, "store"> {
   readonly settings: StoreSettings;
-  /** Where callers reach this replica: `http://10.0.0.5:8765`. */
+  /** Where callers reach this replica: `http://10.0.0.5:8765`. Empty for one that serves its own process alone. */
   readonly address: string;
-  /** Where this process listens; no other process of this host can listen there at the same time. */
-  readonly place: string;
+  /** Where this process listens; no other process of this host can listen there at the same time. Undefined: it doesn't listen. */
+  readonly place: string | undefined;
   /** Whether it begins although stored content was encrypted with a key that is lost. Default false. */
   readonly mayLoseContent?: boolean;
   /** The named sessions that are open here. */
@@ -120,8 +120,9 @@ export class RecordedRuns {
 
   static async #open(options: RecordedRunsOptions & OpenedStore): Promise<RecordedRuns> {
     const runs = new RecordedRuns(options);
+    const { place, store } = options;
     // The process that listened here before has ended unless it announced that it drains: two can't listen at once.
-    await options.store.supersede(placePrefix(options.place), runs.replica);
+    if (place !== undefined) await store.supersede(placePrefix(place), runs.replica);
     await runs.#join();
     await runs.lease.take();
     runs.#retaining.start();

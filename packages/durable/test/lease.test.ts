@@ -28,7 +28,13 @@ describe("a lease", () => {
   const unused = () => Promise.reject(new Error("not called here"));
 
   function world() {
-    const seen = { lapses: 0, renewals: [] as number[], sure: [] as boolean[] };
+    const seen = {
+      lapses: 0,
+      renewals: [] as number[],
+      sure: [] as boolean[],
+      /** Renewals before each look for runs of lost replicas. */
+      looks: [] as number[],
+    };
     let answer: () => Promise<void> = async () => {};
     const store = {
       renew: async (_replica: string, _address: string, milliseconds: number) => {
@@ -36,7 +42,10 @@ describe("a lease", () => {
         seen.renewals.push(milliseconds);
         return { runs: [], answers: [] };
       },
-      abandoned: async () => [],
+      abandoned: async () => {
+        seen.looks.push(seen.renewals.length);
+        return [];
+      },
       takeOver: unused,
       finish: unused,
       drain: async () => {},
@@ -91,5 +100,17 @@ describe("a lease", () => {
     expect(lease.isCurrent).toBe(true);
     // Its runs may be another replica's.
     expect(seen.sure.at(-1)).toBe(false);
+  });
+
+  it("takes no other replica's runs directly after it lapsed: what stopped it may have stopped the others", async () => {
+    const { lease, seen, hang, recover } = world();
+    await lease.take();
+    await expect.poll(() => seen.looks.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    hang();
+    await expect.poll(() => seen.lapses, { timeout: 10_000 }).toBe(1);
+    const [looks, renewals] = [seen.looks.length, seen.renewals.length];
+    recover();
+    await expect.poll(() => seen.looks.length, { timeout: 10_000 }).toBeGreaterThan(looks);
+    expect(seen.looks[looks]).toBeGreaterThan(renewals + 1);
   });
 });

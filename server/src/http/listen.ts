@@ -10,7 +10,7 @@ import { getRequestListener } from "@hono/node-server";
 import { keepLocalToken, type LocalToken } from "../local-token.js";
 import type { Ambit } from "../open.js";
 import { releaseYoungHeap } from "../process-resources.js";
-import { openStore, pageSealing, type Recording, recordInMemory, recordInStore } from "../recording.js";
+import { openStore, pageSealing, recordInMemory, recordInStore } from "../recording.js";
 import { PageTokens } from "../tenants/page-grant.js";
 import { SharedQuotas } from "../tenants/shared-quotas.js";
 import { version } from "../version.js";
@@ -265,23 +265,24 @@ interface OpenedApi {
   close(): Promise<void>;
 }
 
-/** Opens the API without a listener. Its runs are kept in memory, as those of `ambit run` are. */
+/** Opens the API without a listener. Its runs are in the store, beside those of servers. @throws ConfigurationInvalid */
 export async function openApi(ambit: Ambit): Promise<OpenedApi> {
   const { runner, registry, files, settings, evidence } = ambit;
   const lifecycle = new Lifecycle(ambit);
   const connections = new Connections(sharesOf(settings.server.maxConnections, openFilesLimit()));
   const { inner } = composeApi(ambit, { kind: "tenants" }, lifecycle, connections);
   lifecycle.waitsToProbe = false;
-  lifecycle.opening.resolve(await serveInMemory(ambit));
+  const served = await serveRuns(ambit, await openStore(ambit), undefined);
+  lifecycle.opening.resolve(served);
+  files.retainWith(served.runs);
   void probeHost(ambit);
   return {
     fetch: inner.fetchAs({ kind: "operator" }),
     async close() {
       lifecycle.isDraining = true;
-      const { queue, runs } = await lifecycle.served();
-      await queue.close();
+      await served.queue.close();
       await runner.drain(0);
-      await runs.close();
+      await served.runs.close();
       await files.close();
       inner.close();
       await evidence?.keep(registry);
@@ -387,27 +388,23 @@ class Lifecycle {
 }
 
 /**
- * The runs of the server: in the store, if one is loaded, else in memory.
- * @param named the store that the configuration names, which is open. @param address where callers reach this replica.
+ * The runs of this process: in the store, if one is loaded, else in memory.
+ * @param named the store that the configuration names, which is open.
+ * @param address where callers reach this replica. Undefined: this process is its only caller.
  */
-async function serveRuns(ambit: Ambit, named: Store | undefined, address: string): Promise<ServedRuns> {
-  const { settings } = ambit;
+async function serveRuns(
+  ambit: Ambit,
+  named: Store | undefined,
+  address: string | undefined,
+): Promise<ServedRuns> {
+  const { settings, runner, tenants, log } = ambit;
   const store = named ?? (settings.pluginsAreDefault ? await openStore(ambit) : undefined);
   const recording =
     store === undefined ? await recordInMemory(ambit, address) : await recordInStore(ambit, store, address);
-  return served(ambit, recording);
-}
-
-/** The runs of a process that no other reaches. */
-async function serveInMemory(ambit: Ambit): Promise<ServedRuns> {
-  return served(ambit, await recordInMemory(ambit, ""));
-}
-
-function served({ runner, tenants, log }: Ambit, recording: Recording): ServedRuns {
-  const { runs, sealing } = recording;
+  const { runs, sealing, takesOthers } = recording;
   const quotas = new SharedQuotas(runs, tenants.list);
   const { queuedRuns, maxMiB } = runs.options.settings;
   const limits = { queuedRuns, queuedBytes: maxMiB * 1_048_576 };
-  const queue = new RunQueue({ runs, runner, sealing, tenants, quotas, log, limits });
+  const queue = new RunQueue({ runs, runner, sealing, tenants, quotas, log, limits, takesOthers });
   return { ...recording, quotas, queue, beginnings: new Beginnings() };
 }

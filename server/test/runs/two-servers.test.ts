@@ -1,8 +1,12 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import sqlite from "@ambit/store-sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { saying } from "../support/scripted-agent.js";
+import { takeEnvironment } from "../../src/configuration/environment.js";
+import { openApi } from "../../src/http/listen.js";
+import { openAmbit } from "../../src/open.js";
+import { type Script, saying, scriptedAgent } from "../support/scripted-agent.js";
 import { asking, bodyOf, recordsOf } from "../support/server.js";
 import { counting, databaseFile, serveStored } from "../support/stored-server.js";
 
@@ -46,6 +50,54 @@ describe("two servers on one SQLite file", () => {
       state: "ended",
       result: { ok: true },
     });
+  });
+});
+
+/** A process that serves itself alone, as `ambit acp` does. */
+async function openAlone(script: Script, file: string) {
+  const environment = takeEnvironment({ AMBIT_LOG_LEVEL: "silent" });
+  const configuration = { plugins: [scriptedAgent(script), { use: sqlite, config: { file } }] };
+  const api = await openApi(await openAmbit({ environment, configuration, logLevel: "silent" }));
+  onTestFinished(() => api.close());
+  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+    api.fetch(`http://localhost${path}`, { method: "POST", body: JSON.stringify(body), headers });
+  return { post, get: (path: string) => api.fetch(`http://localhost${path}`) };
+}
+
+describe("processes without an address on one SQLite file", () => {
+  it("leave each other their runs and sessions, and serve each other's logs", async () => {
+    const file = await databaseFile();
+    const { agent, script, proceed } = counting(1);
+    const one = await openAlone(script, file);
+    const { runId } = await bodyOf<{ runId: string }>(
+      await one.post("/run", { ...asking, sessionId: "s" }, detached),
+    );
+    await expect.poll(() => agent.begun).toBe(1);
+    const two = await openAlone(saying("Hello."), file);
+    expect((await two.post("/run", { ...asking, sessionId: "s" })).status).toBe(409);
+    const following = two.get(`/runs/${runId}/events`);
+    proceed(1);
+    expect((await recordsOf(await following)).at(-1)).toMatchObject({ kind: "result", result: { ok: true } });
+  });
+
+  it("begin nothing that a server has queued", async () => {
+    const file = await databaseFile();
+    const configuration = { limits: { concurrentRuns: 1 } };
+    const server = await serveStored(counting(1).script, { file, configuration });
+    await server.post("/run", asking, detached);
+    const { runId: waiting } = await bodyOf<{ runId: string }>(await server.post("/run", asking, detached));
+    const alone = counting(1);
+    const { post, get } = await openAlone(alone.script, file);
+    const inSession = { ...asking, sessionId: "s", whenBusy: "queue" };
+    const first = post("/run", inSession);
+    await expect.poll(() => alone.agent.begun).toBe(1);
+    const second = post("/run", inSession);
+    const listed = async () => (await bodyOf<{ runs: unknown[] }>(await get("/runs?sessionId=s"))).runs;
+    await expect.poll(listed).toHaveLength(2);
+    alone.proceed(2);
+    for (const response of [await first, await second])
+      expect(await response.json()).toMatchObject({ ok: true });
+    expect(await (await get(`/runs/${waiting}`)).json()).toMatchObject({ state: "queued" });
   });
 });
 

@@ -20,7 +20,6 @@ export async function door(name: string, words: readonly string[], overrides: Ov
   const signals = new EndingSignals();
   const ambit = await openForCommand(overrides, {
     environment,
-    keepsNoFiles: true,
     workspaceFolderOf: (request) => folders.folderOf(request),
   });
   const { doors } = ambit.registry;

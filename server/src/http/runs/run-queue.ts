@@ -28,6 +28,8 @@ import type { SharedQuotas } from "../../tenants/shared-quotas.js";
 
 /** Milliseconds between two polls for runs that other replicas queued. */
 const pollMs = 1_000;
+/** Queued runs among which a process that begins none of others looks for its own, at most. */
+const maxOthers = 1_000;
 /** Runs of one session that are cancelled for a newer one, at most. */
 const maxRunsOfSession = 1_000;
 
@@ -40,6 +42,8 @@ export interface RunQueueOptions {
   readonly tenants: Tenants;
   readonly quotas: SharedQuotas;
   readonly log: Log;
+  /** Whether it begins what other replicas have queued. */
+  readonly takesOthers: boolean;
 }
 
 /** The content that is sealed in the store. */
@@ -225,18 +229,27 @@ export class RunQueue {
 
   /** Projects with fewer runs in progress, on all replicas, come before those with more. */
   async #next(): Promise<string | undefined> {
-    const { runs, quotas } = this.options;
+    const { quotas } = this.options;
     const withoutSessions: (string | null)[] = [];
     for (const except of await quotas.excludedInTurn()) {
       for (;;) {
-        const [id] = await runs.store.nextQueued(runs.replica, 1, [...except, ...withoutSessions]);
-        const run = id === undefined ? undefined : await runs.summary(id);
+        const run = await this.#nextExcept([...except, ...withoutSessions]);
         if (run === undefined) break;
         // Bound before it is claimed: a claimed run can't wait any more.
         if (await this.#hasSession(run)) return run.id;
         // The project's other runs wait behind it: they were queued after it.
         withoutSessions.push(run.project ?? null);
       }
+    }
+    return undefined;
+  }
+
+  async #nextExcept(projects: readonly (string | null)[]): Promise<StoredRun | undefined> {
+    const { runs, takesOthers } = this.options;
+    const ids = await runs.store.nextQueued(runs.replica, takesOthers ? 1 : maxOthers, projects);
+    for (const id of ids) {
+      const run = await runs.summary(id);
+      if (takesOthers || run?.replica === runs.replica) return run;
     }
     return undefined;
   }
