@@ -31,6 +31,12 @@ export function pathOf(uri: string): string | undefined {
   }
 }
 
+/** A URI of the agent's as the editor can use it. Pure. */
+export function outsideUri(folder: string, uri: string): string {
+  const path = pathOf(uri);
+  return path === undefined ? uri : pathToFileURL(outsidePath(folder, path)).href;
+}
+
 /** A URI as the agent can use it. Pure. */
 export function insideUri(folder: string, uri: string): string {
   const path = pathOf(uri);

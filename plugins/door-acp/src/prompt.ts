@@ -1,6 +1,7 @@
+import { pathToFileURL } from "node:url";
 import { type ContentBlock, RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { RunRequest } from "@ambit/client";
-import { insidePath, insideUri, pathOf } from "./places.js";
+import { insidePath, insideUri, outsidePath, outsideUri, pathOf } from "./places.js";
 
 type Message = NonNullable<RunRequest["messages"]>[number];
 /** A block of a message to the agent. */
@@ -8,6 +9,12 @@ export type MessageBlock = Exclude<Message["content"], string | undefined>[numbe
 
 /** What the editor has of a file that isn't saved yet. Undefined: the same as the file, or it can't say. */
 export type ReadUnsaved = (path: string) => Promise<string | undefined>;
+
+/** How the text begins that stands before a file's unsaved text. */
+const unsaved = "The editor has unsaved changes of";
+
+/** What stands in a stored request for what is too large to be kept. */
+const leftOut = "[redacted]";
 
 /**
  * The user's message to the agent: paths are those that the agent sees. A file of the folder that the prompt names comes along
@@ -27,7 +34,7 @@ export async function messageOf(
     if (path === undefined || insidePath(folder, path) === undefined) continue;
     const text = await readUnsaved(path);
     if (text === undefined) continue;
-    blocks.push({ type: "text", text: `The editor has unsaved changes of ${block.name}:` });
+    blocks.push({ type: "text", text: `${unsaved} ${block.name}:` });
     blocks.push({ type: "resource", uri: insideUri(folder, block.uri), mimeType: "text/plain", text });
   }
   const saysSomething = blocks.some(({ type, text = "" }) => type !== "text" || text.trim() !== "");
@@ -68,6 +75,46 @@ function linkText({ name, uri }: ContentBlock & { type: "resource_link" }, folde
   return inside === undefined
     ? `[${name}](${uri}) (outside of the workspace, where you can't read it)`
     : `[${name}](${inside})`;
+}
+
+/** What the user of the editor said, from the request of a run. What was added to it for the agent isn't shown. Pure. */
+export function promptOf(request: RunRequest | undefined, folder: string): ContentBlock[] {
+  const blocks = userBlocks(request);
+  const isNote = (index: number) => isUnsavedNote(blocks[index]) && blocks[index + 1]?.type === "resource";
+  return blocks.flatMap((block, index) =>
+    isNote(index) || isNote(index - 1) ? [] : [shownBlock(block, folder)],
+  );
+}
+
+/** The blocks of a request's latest message. Pure. */
+export function userBlocks(request: RunRequest | undefined): readonly MessageBlock[] {
+  const content = request?.messages?.at(-1)?.content ?? [];
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+const isUnsavedNote = (block: MessageBlock | undefined) =>
+  block?.type === "text" && block.text?.startsWith(unsaved) === true;
+
+const linkPattern = /^\[([^\]]*)\]\((.*?)\)(?: \(outside of the workspace, where you can't read it\))?$/;
+
+function shownBlock(
+  { type, text = "", data, mimeType, uri = "" }: MessageBlock,
+  folder: string,
+): ContentBlock {
+  if (type === "image" && data !== undefined && data !== leftOut)
+    return { type: "image", data, mimeType: mimeType ?? "image/png" };
+  if (type === "resource") {
+    const of = { uri: outsideUri(folder, uri), ...(mimeType === undefined ? {} : { mimeType }) };
+    return { type, resource: data === undefined ? { ...of, text } : { ...of, blob: data } };
+  }
+  const [, name, place = ""] = linkPattern.exec(text) ?? [];
+  if (name !== undefined)
+    return {
+      type: "resource_link",
+      name,
+      uri: place.startsWith("/") ? pathToFileURL(outsidePath(folder, place)).href : place,
+    };
+  return { type: "text", text: type === "text" ? text : `[${type}]` };
 }
 
 /** The text of a message, by which a conversation is recognised. Pure. */

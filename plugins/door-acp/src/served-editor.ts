@@ -9,15 +9,23 @@ import {
   PROTOCOL_VERSION,
   RequestError,
 } from "@agentclientprotocol/sdk/unstable";
-import { AmbitClient, type RunRequest } from "@ambit/client";
+import type { RunRequest } from "@ambit/client";
 import type { StdioCall, UserFolder } from "@ambit/core/plugin";
 import { Editor } from "./editor.js";
 import { requestErrorOf } from "./failure.js";
-import { deleteSession, type KeptSession, KeptSessions } from "./kept-session.js";
+import { FolderSessions, type StoredTurn } from "./folder-sessions.js";
 import { mcpServersOf } from "./mcp-servers.js";
 import type { CommandOptions } from "./options.js";
 import { AcpSession } from "./session.js";
-import { configOptionsOf, efforts, modeStateOf, optionsWith, requireMode } from "./settings.js";
+import {
+  chosenIn,
+  configOptionsOf,
+  efforts,
+  modeStateOf,
+  nothingChosen,
+  optionsWith,
+  requireMode,
+} from "./settings.js";
 
 /** Bytes of one message: a prompt with images. */
 const maxMessageBytes = 32 * 1_048_576;
@@ -42,16 +50,13 @@ interface Opening {
 
 /** One editor, from its first message until it leaves. */
 class ServedEditor {
-  readonly #client: AmbitClient;
   readonly #sessions = new Map<string, AcpSession>();
   #capabilities: ClientCapabilities = {};
 
   constructor(
     readonly call: StdioCall,
     readonly options: CommandOptions,
-  ) {
-    this.#client = new AmbitClient({ fetch: call.fetch });
-  }
+  ) {}
 
   get app() {
     return agent({ name: "ambit" })
@@ -72,28 +77,20 @@ class ServedEditor {
       .onRequest("authenticate", () => this.#authenticate())
       .onRequest("session/new", ({ params, client }) => this.#new(params, client))
       .onRequest("session/load", async ({ params, client }) => {
-        const session = await this.#reopen(params.sessionId, params, client);
-        await session.resume(true);
+        const { session, turns } = await this.#reopen(params.sessionId, params, client);
+        await session.show(turns);
         return stateOf(session);
       })
       .onRequest("session/resume", async ({ params, client }) => {
         const { cwd, mcpServers = [], sessionId } = params;
-        const session = await this.#reopen(sessionId, { cwd, mcpServers }, client);
-        await session.resume(false);
+        const { session } = await this.#reopen(sessionId, { cwd, mcpServers }, client);
         return stateOf(session);
       })
       .onRequest("session/list", async ({ params: { cwd } }) => {
         if (cwd === undefined || cwd === null) return { sessions: [] };
         const folder = await this.#folder(cwd);
-        const listed = await new KeptSessions(folder.path).list();
-        return {
-          sessions: listed.map(({ sessionId, title, updatedAt }) => ({
-            sessionId,
-            cwd,
-            updatedAt: new Date(updatedAt).toISOString(),
-            ...(title === undefined ? {} : { title }),
-          })),
-        };
+        const listed = await this.#sessionsOf(folder).list();
+        return { sessions: listed.map((session) => ({ ...session, cwd })) };
       })
       .onRequest("session/close", async ({ params: { sessionId } }) => {
         await this.#close(sessionId);
@@ -101,7 +98,7 @@ class ServedEditor {
       })
       .onRequest("session/delete", async ({ params: { sessionId } }) => {
         await this.#close(sessionId);
-        await deleteSession(sessionId);
+        await FolderSessions.ofSession(sessionId, this.call.fetch)?.delete(sessionId);
         return {};
       })
       .onRequest("session/prompt", ({ params: { sessionId, prompt } }) =>
@@ -112,17 +109,15 @@ class ServedEditor {
       )
       .onRequest("session/set_mode", async ({ params: { sessionId, modeId } }) => {
         const session = this.#session(sessionId);
-        const mode = requireMode(session.choices, session.kept, modeId);
-        await session.plan({ mode });
-        await session.choose({ mode });
+        await session.choose({ mode: requireMode(session.choices, session.chosen, modeId) });
         return {};
       })
       .onRequest("session/set_config_option", async ({ params }) => {
         const session = this.#session(params.sessionId);
-        const options = optionsWith(session.choices, session.kept, params.configId, params.value);
-        await session.plan({ options });
-        await session.choose({ options });
-        return { configOptions: configOptionsOf(session.choices, session.kept) };
+        await session.choose({
+          options: optionsWith(session.choices, session.chosen, params.configId, params.value),
+        });
+        return { configOptions: configOptionsOf(session.choices, session.chosen) };
       });
   }
 
@@ -165,17 +160,16 @@ class ServedEditor {
 
   async #new(opening: Opening, client: AgentContext) {
     const folder = await this.#folder(opening.cwd);
-    const sessions = new KeptSessions(folder.path);
-    const session = await this.#open(folder, sessions, sessions.newSession(), opening, client);
+    const session = await this.#open(folder, this.#sessionsOf(folder).newId(), [], opening, client);
     return { sessionId: session.id, ...stateOf(session) };
   }
 
   /** A session of an earlier process, or of this one. @throws RequestError for one of another folder */
-  async #reopen(sessionId: string, opening: Opening, client: AgentContext): Promise<AcpSession> {
+  async #reopen(sessionId: string, opening: Opening, client: AgentContext) {
     const folder = await this.#folder(opening.cwd);
-    const sessions = new KeptSessions(folder.path);
-    const kept = await sessions.read(sessionId);
-    if (kept === undefined)
+    await this.#close(sessionId);
+    const turns = await this.#sessionsOf(folder).turns(sessionId);
+    if (turns.length === 0)
       throw new RequestError(
         -32_002,
         `There is no session '${sessionId}' of ${folder.path}: begin a new one`,
@@ -183,15 +177,18 @@ class ServedEditor {
           sessionId,
         },
       );
-    await this.#close(sessionId);
-    return await this.#open(folder, sessions, kept, opening, client);
+    return { session: await this.#open(folder, sessionId, turns, opening, client), turns };
   }
 
-  /** @throws RequestError with every reason why the agent can't run there */
+  #sessionsOf(folder: UserFolder): FolderSessions {
+    return FolderSessions.of(folder.path, this.call.fetch);
+  }
+
+  /** @param turns earlier ones. @throws RequestError with every reason why the agent can't run there */
   async #open(
     folder: UserFolder,
-    sessions: KeptSessions,
-    kept: KeptSession,
+    id: string,
+    turns: readonly StoredTurn[],
     { mcpServers, additionalDirectories }: Opening,
     client: AgentContext,
   ): Promise<AcpSession> {
@@ -200,37 +197,36 @@ class ServedEditor {
         undefined,
         `additionalDirectories: the agent works in one folder, and can't reach ${additionalDirectories.join(", ")}: leave them out`,
       );
-    folder.giveTo(kept.sessionId);
+    const sessions = this.#sessionsOf(folder);
+    const runsSession = sessions.newSession(id);
+    folder.giveTo(runsSession);
     const template = this.#template(this.options.withoutMcp ? [] : mcpServers);
-    const login = this.#login;
-    const parts = {
-      client: this.#client,
-      editor: new Editor(client, this.#capabilities),
-      folder,
-      sessions,
-      login,
-    };
     const { models } = this.options;
-    const bare = new AcpSession({ ...parts, choices: { template, models, efforts: [] } }, kept);
+    const editor = new Editor(client, this.#capabilities);
+    const parts = { id, runsSession, editor, folder, sessions, login: this.#login };
+    const bare = new AcpSession(
+      { ...parts, choices: { template, models, efforts: [] } },
+      nothingChosen,
+      true,
+    );
     await bare.plan();
     const choices = { template, models, efforts: await this.#effortsOf(bare) };
-    const session = new AcpSession({ ...parts, choices }, kept);
+    const latest = turns.findLast(({ request }) => request !== undefined)?.request;
+    const chosen = latest === undefined ? nothingChosen : chosenIn(latest, choices);
+    const session = new AcpSession({ ...parts, choices }, chosen, turns.length === 0);
     this.#sessions.set(session.id, session);
     return session;
   }
 
   /** Those with which the agent would run. */
   async #effortsOf(session: AcpSession) {
-    const { options } = session.kept;
     const offered = await Promise.all(
-      efforts.map(async (effort) => {
-        const choices = { ...session.choices, efforts: [effort] };
-        const trial = new AcpSession({ ...session.parts, choices }, session.kept);
-        return await trial.plan({ options: { ...options, effort } }).then(
+      efforts.map((effort) =>
+        session.plan({ options: { effort } }).then(
           () => [effort],
           () => [],
-        );
-      }),
+        ),
+      ),
     );
     return offered.flat();
   }
@@ -273,6 +269,6 @@ class ServedEditor {
 }
 
 function stateOf(session: AcpSession) {
-  const { choices, kept } = session;
-  return { modes: modeStateOf(choices, kept), configOptions: configOptionsOf(choices, kept) };
+  const { choices, chosen } = session;
+  return { modes: modeStateOf(choices, chosen), configOptions: configOptionsOf(choices, chosen) };
 }

@@ -7,7 +7,6 @@ import {
   type StopReason,
 } from "@agentclientprotocol/sdk/unstable";
 import {
-  type AgentEvent,
   type AmbitClient,
   AmbitError,
   type InteractionAnswer,
@@ -16,59 +15,59 @@ import {
   type RunRequest,
   type RunResult,
 } from "@ambit/client";
-import {
-  messageOf as errorMessageOf,
-  type UserFolder,
-  type UserFolderEnd,
-  type UserFolderRun,
-} from "@ambit/core/plugin";
+import type { UserFolder, UserFolderEnd, UserFolderRun } from "@ambit/core/plugin";
 import type { Editor } from "./editor.js";
 import { type RefusalContext, requestErrorOf } from "./failure.js";
-import type { KeptSession, KeptSessions } from "./kept-session.js";
+import { type FolderSessions, type StoredTurn, unanswered } from "./folder-sessions.js";
 import { inFolder } from "./options.js";
 import { decisionOf, mayRemember, permissionOf } from "./permission.js";
-import { type MessageBlock, messageOf, textOf } from "./prompt.js";
-import { type Choices, withChoices } from "./settings.js";
-import { coalesced, ended, message, notice, noUpdates, textSaid, updatesOf } from "./updates.js";
+import { type MessageBlock, messageOf } from "./prompt.js";
+import { type Choices, type Chosen, withChoices } from "./settings.js";
+import { notice, noUpdates, updatesOf } from "./updates.js";
 
 type Messages = NonNullable<RunRequest["messages"]>;
 
-/** Said where a run paused for a question. */
-const unanswered = "The question had no answer in time, and its call was not made. Send a message to go on.";
-
-/** Messages that are sent again to an agent that has lost its conversation. */
+/** Messages that are sent again to an agent that has lost its conversation, and their characters: the latest. */
 const maxEarlier = 200;
+const maxEarlierCharacters = 262_144;
 
 export interface SessionParts {
-  readonly client: AmbitClient;
+  /** As the editor knows it. */
+  readonly id: string;
+  /** The session of Ambit's that its runs have. */
+  readonly runsSession: string;
   readonly editor: Editor;
   readonly folder: UserFolder;
-  readonly sessions: KeptSessions;
+  readonly sessions: FolderSessions;
   readonly choices: Choices;
   /** What to do where the agent lacks its model's key. */
   readonly login: string | undefined;
 }
 
-/** One session of the editor: its turns are runs of one session of Ambit's. */
+/** One session of the editor, as long as this process has it. */
 export class AcpSession {
-  #kept: KeptSession;
+  #chosen: Chosen;
   #turn: Turn | undefined;
-  /** What was said, where the agent may not remember it. */
-  #earlier: Messages = [];
-  #remembers = true;
+  /** Whether the agent remembers what was said. */
+  #remembers: boolean;
   readonly #warned = new Set<string>();
-  /** The latest write of what is kept. */
-  #written: Promise<void> = Promise.resolve();
 
+  /** @param remembers false: an earlier process had this session. Then its agent is told what was said */
   constructor(
     readonly parts: SessionParts,
-    kept: KeptSession,
+    chosen: Chosen,
+    remembers: boolean,
   ) {
-    this.#kept = kept;
+    this.#chosen = chosen;
+    this.#remembers = remembers;
   }
 
   get id(): string {
-    return this.#kept.sessionId;
+    return this.parts.id;
+  }
+
+  get #client(): AmbitClient {
+    return this.parts.sessions.client;
   }
 
   get #refusals(): RefusalContext {
@@ -76,26 +75,27 @@ export class AcpSession {
     return { login: this.parts.login, servers: mcpServers.map(({ name }) => name) };
   }
 
-  get kept(): KeptSession {
-    return this.#kept;
+  get chosen(): Chosen {
+    return this.#chosen;
   }
 
   get choices(): Choices {
     return this.parts.choices;
   }
 
-  /** What the user chose, from the next turn on. */
-  async choose(chosen: Partial<Pick<KeptSession, "mode" | "options">>): Promise<void> {
-    await this.#keep(chosen);
+  /** What the user chose, from the next turn on. @throws RequestError with every reason why no run could begin with it */
+  async choose(changed: Partial<Chosen>): Promise<void> {
+    await this.plan(changed);
+    this.#chosen = { ...this.#chosen, ...changed };
   }
 
   /** Whether a run could begin with these choices. @throws RequestError with every gap and issue */
-  async plan(chosen: Partial<Pick<KeptSession, "mode" | "options">> = {}): Promise<object> {
-    const request = withChoices(this.choices, { ...this.#kept, ...chosen });
+  async plan(changed: Partial<Chosen> = {}): Promise<object> {
+    const request = withChoices(this.choices, { ...this.#chosen, ...changed });
     try {
-      const { plan } = await this.parts.client.plan({
+      const { plan } = await this.#client.plan({
         ...request,
-        sessionId: this.id,
+        sessionId: this.parts.runsSession,
         messages: [{ role: "user", content: "plan" }],
       });
       return plan;
@@ -104,16 +104,12 @@ export class AcpSession {
     }
   }
 
-  /** An earlier process had this session: its agent is told what was said. @param replays whether the editor shows it again */
-  async resume(replays: boolean): Promise<void> {
-    for (const { prompt, updates } of this.#kept.turns) {
-      const blocks = await messageOf(prompt, this.parts.folder.path, async () => undefined);
-      this.#remember(blocks, textSaid(updates));
-      if (!replays) continue;
+  /** Shows earlier turns in the editor. */
+  async show(turns: readonly StoredTurn[]): Promise<void> {
+    for (const { prompt, updates } of turns) {
       for (const content of prompt) await this.#update({ sessionUpdate: "user_message_chunk", content });
-      for (const update of ended(updates)) await this.#update(update);
+      for (const update of updates) await this.#update(update);
     }
-    this.#remembers = false;
   }
 
   /** @throws RequestError: the turn failed, and the session goes on */
@@ -142,7 +138,7 @@ export class AcpSession {
     const turn = this.#turn;
     turn?.cancel();
     await turn?.ended.promise;
-    await this.parts.client.closeSession(this.id).catch((error: unknown) => {
+    await this.#client.closeSession(this.parts.runsSession).catch((error: unknown) => {
       // It had no run yet.
       if (!(error instanceof AmbitError) || error.status !== 404) throw error;
     });
@@ -152,25 +148,17 @@ export class AcpSession {
     const { editor, folder } = this.parts;
     const blocks = await messageOf(prompt, folder.path, (path) => editor.readUnsaved(this.id, path));
     const working = await folder.beginRun(turn.signal);
-    const earlierTurns = this.#kept.turns;
-    const shown = new ShownTurn(folder.path, async (updates) => {
-      await this.#keep({ turns: [...earlierTurns, { prompt: [...prompt], updates: coalesced(updates) }] });
-    });
     try {
-      const { result, undo } = await this.#work(turn, working, blocks, shown);
+      const { result, undo } = await this.#work(turn, working, blocks);
       this.#remembers = true;
       for (const { path, message: why } of result.warnings ?? []) await this.#warn(`${path}: ${why}`);
-      if (result.stopReason === "paused" && !turn.isCancelled) await this.#note(shown, unanswered);
+      if (result.stopReason === "paused" && !turn.isCancelled) await this.#note(unanswered);
       const { receipt } = result;
       return { ...endOf(result, turn), _meta: { ambit: { runId: turn.runId, undo, receipt } } };
     } catch (error) {
       // It isn't known what the agent remembers of a turn that failed.
-      if (shown.hasBegun) this.#remembers = false;
-      if (!turn.isCancelled) shown.updates.push(message(`\n\n${errorMessageOf(error)}\n\n`));
+      if (turn.hasBegun) this.#remembers = false;
       throw error;
-    } finally {
-      if (shown.hasBegun) this.#remember(blocks, textSaid(shown.updates));
-      await shown.keep();
     }
   }
 
@@ -179,38 +167,33 @@ export class AcpSession {
     turn: Turn,
     working: UserFolderRun,
     blocks: readonly MessageBlock[],
-    shown: ShownTurn,
   ): Promise<{ readonly result: RunResult; readonly undo: string | undefined }> {
     let end: UserFolderEnd | undefined;
     try {
-      await shown.keep();
-      const request = inFolder(withChoices(this.choices, this.#kept), working);
-      const earlier = this.#remembers ? [] : this.#earlier;
+      const request = inFolder(withChoices(this.choices, this.#chosen), working);
+      const earlier = this.#remembers ? [] : earlierMessages(await this.parts.sessions.turns(this.id));
       const messages: Messages = [...earlier, { role: "user", content: [...blocks] }];
-      const result = await this.#run(turn, { ...request, messages }, shown);
+      const result = await this.#run(turn, { ...request, messages });
       end = await working.end();
       return { result, undo: end.undo };
     } finally {
       end ??= await working.end();
       for (const path of end.disarmed)
-        await this.#note(shown, `${path}: renamed, since the agent made it and git would run what it has.`);
+        await this.#note(`${path}: renamed, since the agent made it and git would run what it has.`);
     }
   }
 
-  async #run(turn: Turn, request: RunRequest, shown: ShownTurn): Promise<RunResult> {
-    const { client, editor, folder } = this.parts;
+  async #run(turn: Turn, request: RunRequest): Promise<RunResult> {
+    const { editor, folder, runsSession } = this.parts;
     const { runId } = turn;
     turn.signal.throwIfAborted();
-    const run = client.run({ ...request, sessionId: this.id, runId });
+    const run = this.#client.run({ ...request, sessionId: runsSession, runId });
     turn.begin(run);
     const questions = new Questions();
     let state = noUpdates;
     try {
       for await (const event of run) {
         await turn.heard();
-        shown.add(event);
-        // What the editor shows next, a killed process doesn't take with it. Where it can't be kept, the turn's end fails for it.
-        if (stepEnds.has(event.type)) await shown.keep().catch(() => undefined);
         const [next, updates] = updatesOf(state, event, { folder: folder.path, ...editor.shows });
         state = next;
         for (const update of updates) await this.#update(update);
@@ -234,12 +217,12 @@ export class AcpSession {
   ): Promise<void> {
     try {
       const answer = await this.#answerTo(turn, request, question, signal);
-      if (!signal.aborted) await this.parts.client.answer(turn.runId, question.id, answer);
+      if (!signal.aborted) await this.#client.answer(turn.runId, question.id, answer);
     } catch (error) {
       // The question is over: withdrawn, expired, or its run has ended.
       if (signal.aborted || (error instanceof AmbitError && isOver.has(error.status))) return;
       // The editor can't ask its user, so nothing is allowed that the user hasn't seen.
-      await this.parts.client.answer(turn.runId, question.id, refusalOf(question)).catch(() => turn.cancel());
+      await this.#client.answer(turn.runId, question.id, refusalOf(question)).catch(() => turn.cancel());
     }
   }
 
@@ -257,7 +240,7 @@ export class AcpSession {
           return { approved: true };
         const permissionRequest = permissionOf(this.id, question, folder.path, request);
         const decision = decisionOf(await editor.askPermission(permissionRequest, signal), question);
-        if (decision.remembered !== undefined) await this.#allow(turn, decision.remembered);
+        if (decision.remembered !== undefined) this.#allow(turn, decision.remembered);
         return { approved: decision.approved };
       }
       case "user_input":
@@ -268,42 +251,20 @@ export class AcpSession {
   }
 
   /** A rule of this session's later turns; in this one, the questions that it would have kept from being asked. */
-  async #allow(turn: Turn, tool: string): Promise<void> {
+  #allow(turn: Turn, tool: string): void {
     turn.allowed.add(tool);
-    await this.#keep({ allowed: [...new Set([...this.#kept.allowed, tool])] });
+    this.#chosen = { ...this.#chosen, allowed: [...new Set([...this.#chosen.allowed, tool])] };
   }
 
   /** Each warning once in a session. */
   async #warn(text: string): Promise<void> {
     if (this.#warned.has(text)) return;
     this.#warned.add(text);
+    await this.#note(text);
+  }
+
+  async #note(text: string): Promise<void> {
     await this.#update(notice("warning", text, this.parts.editor.shows));
-  }
-
-  /** Said of a turn, also when it is shown again. */
-  async #note(shown: ShownTurn, text: string): Promise<void> {
-    shown.updates.push(notice("warning", text, plain));
-    await this.#update(notice("warning", text, this.parts.editor.shows));
-  }
-
-  #remember(blocks: readonly MessageBlock[], said: string): void {
-    const answer: Messages = said === "" ? [] : [{ role: "assistant", content: said }];
-    const question: Messages = [{ role: "user", content: textOf(blocks) }];
-    this.#earlier = [...this.#earlier, ...question, ...answer].slice(-maxEarlier);
-  }
-
-  /** Writes are one after the other, so that the latest state is the last. */
-  async #keep(changed: Partial<KeptSession>): Promise<void> {
-    this.#kept = { ...this.#kept, ...changed };
-    const writing = this.#written
-      .catch(() => undefined)
-      .then(async () => {
-        const latest = this.#kept;
-        const stored = await this.parts.sessions.keep(latest);
-        if (this.#kept === latest) this.#kept = stored;
-      });
-    this.#written = writing;
-    await writing;
   }
 
   async #update(update: SessionUpdate): Promise<void> {
@@ -320,41 +281,21 @@ function refusalOf({ kind }: InteractionRequest): InteractionAnswer {
     : { output: "The user's editor can't do this.", isError: true };
 }
 
-/** Events at which a step of the turn is complete: what was said, a call, or a question. */
-const stepEnds: ReadonlySet<AgentEvent["type"]> = new Set([
-  "message",
-  "message_end",
-  "tool_call",
-  "tool_result",
-  "interaction_request",
-]);
-
-/** Any editor shows these updates. */
-const plain = { showsTerminals: false, showsNotices: false } as const;
-
-/** A turn as it is shown again, in any editor. */
-class ShownTurn {
-  readonly updates: SessionUpdate[] = [];
-  #state = noUpdates;
-  /** Whether its run has begun. */
-  hasBegun = false;
-
-  /** @param write keeps it as it is now */
-  constructor(
-    readonly folder: string,
-    readonly write: (updates: readonly SessionUpdate[]) => Promise<void>,
-  ) {}
-
-  keep(): Promise<void> {
-    return this.write(this.updates);
-  }
-
-  add(event: AgentEvent): void {
-    this.hasBegun = true;
-    const [state, updates] = updatesOf(this.#state, event, { folder: this.folder, ...plain });
-    this.#state = state;
-    this.updates.push(...updates);
-  }
+/** What is told to an agent that doesn't remember these turns: the latest of it. Pure. */
+function earlierMessages(turns: readonly StoredTurn[]): Messages {
+  const messages = turns.flatMap(
+    ({ said: { user, agent } }): Messages => [
+      { role: "user", content: user },
+      ...(agent === "" ? [] : [{ role: "assistant" as const, content: agent }]),
+    ],
+  );
+  let charactersLeft = maxEarlierCharacters;
+  const latest = messages.slice(-maxEarlier).reverse();
+  const tooMany = latest.findIndex(({ content = "" }) => {
+    charactersLeft -= content.length;
+    return charactersLeft < 0;
+  });
+  return latest.slice(0, tooMany === -1 ? undefined : tooMany).reverse();
 }
 
 /** One prompt, until its response. */
@@ -377,6 +318,11 @@ class Turn {
 
   begin(run: Run): void {
     this.#run = run;
+  }
+
+  /** Whether the agent may have begun with it. */
+  get hasBegun(): boolean {
+    return this.#run !== undefined;
   }
 
   cancel(): void {

@@ -4,7 +4,6 @@ import {
   type SessionModeState,
 } from "@agentclientprotocol/sdk/unstable";
 import type { RunRequest } from "@ambit/client";
-import type { KeptSession } from "./kept-session.js";
 
 type Permission = NonNullable<NonNullable<RunRequest["permissions"]>["default"]>;
 type Effort = NonNullable<RunRequest["reasoningEffort"]>;
@@ -33,7 +32,37 @@ export interface Choices {
   readonly efforts: readonly Effort[];
 }
 
-type Chosen = Pick<KeptSession, "mode" | "options" | "allowed">;
+/** What the user has chosen in one session. */
+export interface Chosen {
+  readonly mode?: string;
+  /** By the option's id. */
+  readonly options: Readonly<Record<string, string>>;
+  /** Tools that the user always allows. */
+  readonly allowed: readonly string[];
+}
+
+export const nothingChosen: Chosen = { options: {}, allowed: [] };
+
+/**
+ * What a session that is opened again goes on with, by the request of its latest turn: its model, and its mode where that asks at least
+ * as often as what is chosen for new sessions. What the user allowed beyond that is asked about again. Pure.
+ */
+export function chosenIn(request: RunRequest, { template, models, efforts: offered }: Choices): Chosen {
+  const { model, reasoningEffort: effort, permissions } = request;
+  const mode = permissions?.default;
+  const initial = template.permissions?.default ?? "allow_reads";
+  return {
+    ...(mode === undefined || strictness.indexOf(mode) < strictness.indexOf(initial) ? {} : { mode }),
+    options: {
+      ...(model === undefined || !models.includes(model) ? {} : { model }),
+      ...(effort === undefined || !offered.includes(effort) ? {} : { effort }),
+    },
+    allowed: [],
+  };
+}
+
+/** The later ones ask more often. */
+const strictness: readonly Permission[] = ["allow", "allow_reads", "ask", "deny"];
 
 /** The request with what the user chose. Pure. */
 export function withChoices({ template }: Choices, { mode, options, allowed }: Chosen): RunRequest {
@@ -89,7 +118,7 @@ export function optionsWith(
   chosen: Chosen,
   configId: string,
   value: unknown,
-): KeptSession["options"] {
+): Chosen["options"] {
   const option = configOptionsOf(choices, chosen).find(({ id }) => id === configId);
   const values = option?.type === "select" ? valuesOf(option.options) : [];
   if (typeof value !== "string" || !values.includes(value)) {

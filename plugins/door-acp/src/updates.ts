@@ -62,7 +62,7 @@ export function updatesOf(state: UpdateState, event: AgentEvent, options: Update
     case "data":
       return [state, dataOf(event, options)];
     case "done":
-      return [noUpdates, [...state.calls].map(unfinished)];
+      return [noUpdates, unfinishedCalls(state)];
     default:
       return [state, []];
   }
@@ -152,7 +152,11 @@ function terminalEnd(id: string, data: string) {
   return { _meta: { ...output, ...exit } };
 }
 
-/** The run is over, and the call has no result: its question wasn't answered, or the run was cancelled. */
+/** A run is over, and these calls have no result: a question wasn't answered, or the run was cancelled or lost. Pure. */
+export function unfinishedCalls({ calls }: UpdateState): readonly SessionUpdate[] {
+  return [...calls].map(unfinished);
+}
+
 function unfinished([id, { hasTerminal }]: readonly [string, OpenCall]): SessionUpdate {
   const ended = hasTerminal ? terminalEnd(id, "") : {};
   return { sessionUpdate: "tool_call_update", toolCallId: id, status: "failed", ...ended };
@@ -316,17 +320,6 @@ export function coalesced(updates: readonly SessionUpdate[]): SessionUpdate[] {
     else if (!isPiece(update)) joined.push(update);
   }
   return joined;
-}
-
-/** The updates of a turn that is over, whose process may have been killed: a call without a result has none any more. Pure. */
-export function ended(updates: readonly SessionUpdate[]): SessionUpdate[] {
-  const open = new Map<string, OpenCall>();
-  for (const update of updates) {
-    if (update.sessionUpdate === "tool_call" && update.status === "in_progress")
-      open.set(update.toolCallId, { hasTerminal: false, printed: "" });
-    if (update.sessionUpdate === "tool_call_update" && update.status) open.delete(update.toolCallId);
-  }
-  return [...updates, ...[...open].map(unfinished)];
 }
 
 /** The agent's words. Pure. */

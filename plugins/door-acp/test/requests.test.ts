@@ -1,18 +1,22 @@
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { McpServer } from "@agentclientprotocol/sdk/unstable";
 import { AmbitError, type InteractionRequest } from "@ambit/client";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { requestErrorOf } from "../src/failure.js";
-import { deleteSession, KeptSessions } from "../src/kept-session.js";
 import { mcpServersOf } from "../src/mcp-servers.js";
 import { inFolder, optionsOf } from "../src/options.js";
 import { decisionOf, permissionOf } from "../src/permission.js";
-import { messageOf } from "../src/prompt.js";
-import { configOptionsOf, modeStateOf, optionsWith, requireMode, withChoices } from "../src/settings.js";
+import { messageOf, promptOf } from "../src/prompt.js";
+import {
+  chosenIn,
+  configOptionsOf,
+  modeStateOf,
+  nothingChosen,
+  optionsWith,
+  requireMode,
+  withChoices,
+} from "../src/settings.js";
 
 const folder = "/srv/app";
 const none = async () => undefined;
@@ -43,6 +47,9 @@ describe("a prompt", () => {
       { type: "resource", uri: "file:///workspace/n.md", text: "note", mimeType: "text/markdown" },
       { type: "resource", uri: "zed:///selection", data: "AAAA" },
     ]);
+    // Shown again, it is the user's.
+    const content = [...(await messageOf(prompt, folder, none))];
+    expect(promptOf({ messages: [{ role: "user", content }] }, folder)).toEqual(prompt);
   });
 
   it("brings unsaved text of the folder's files only", async () => {
@@ -61,6 +68,21 @@ describe("a prompt", () => {
       mimeType: "text/plain",
       text: "draft",
     });
+    const content = [...message];
+    expect(promptOf({ messages: [{ role: "user", content }] }, folder)).toEqual(uris.map(link));
+  });
+
+  it("is shown again without what was too large to be kept", () => {
+    const content = [
+      { type: "text", text: "Look" },
+      { type: "image", data: "[redacted]" },
+    ];
+    const texts = [
+      { type: "text", text: "Look" },
+      { type: "text", text: "[image]" },
+    ];
+    expect(promptOf({ messages: [{ role: "user", content }] }, folder)).toEqual(texts);
+    expect(promptOf(undefined, folder)).toEqual([]);
   });
 
   it("is refused where no agent gets it", async () => {
@@ -236,6 +258,17 @@ describe("the user's choices", () => {
     ]);
   });
 
+  it.each([
+    ["asks as often", { permissions: { default: "allow_reads" as const } }, { mode: "allow_reads" }],
+    ["asks more often", { permissions: { default: "ask" as const } }, { mode: "ask" }],
+    ["asks less often", { permissions: { default: "allow" as const } }, {}],
+    ["had an offered model", { model: "b", reasoningEffort: "high" as const }, { options: chosen.options }],
+    ["had another model", { model: "c", reasoningEffort: "max" as const }, {}],
+    ["allowed a tool", { permissions: { rules: [{ pattern: "write", permission: "allow" as const }] } }, {}],
+  ])("are of a session that is opened again, which %s", (_what, request, expected) => {
+    expect(chosenIn(request, choices)).toEqual({ ...nothingChosen, ...expected });
+  });
+
   it("are those that are offered", () => {
     expect(() => requireMode(choices, chosen, "deny")).toThrow("one of allow_reads, ask, allow");
     expect(optionsWith(choices, chosen, "effort", "default")).toEqual({ model: "b" });
@@ -271,25 +304,6 @@ it("says every reason of a refusal, and how to log in", () => {
       "Set KEY.",
     ],
   ]);
-});
-
-it("keeps sessions of each folder apart", async () => {
-  const parent = await mkdtemp(join(tmpdir(), "ambit-door-acp-"));
-  onTestFinished(() => rm(parent, { recursive: true }));
-  const [here, there] = [new KeptSessions("/srv/here", parent), new KeptSessions("/srv/there", parent)];
-  const prompt = [{ type: "text" as const, text: " Fix\n it " }];
-  const kept = await here.keep({ ...here.newSession(), turns: [{ prompt, updates: [] }] });
-  expect(kept.title).toBe("Fix it");
-  expect(await here.read(kept.sessionId)).toEqual(kept);
-  expect(await there.read(kept.sessionId)).toBeUndefined();
-  expect(await here.read(`${kept.sessionId}/../x`)).toBeUndefined();
-  const content = { type: "text" as const, text: "x".repeat(1_048_576) };
-  const long = { prompt, updates: [{ sessionUpdate: "agent_message_chunk" as const, content }] };
-  const cut = await here.keep({ ...kept, turns: Array.from({ length: 6 }, () => long) });
-  expect(cut.turns.length).toBeLessThan(4);
-  expect((await here.list()).map(({ sessionId }) => sessionId)).toEqual([kept.sessionId]);
-  await deleteSession(kept.sessionId, parent);
-  expect(await here.list()).toEqual([]);
 });
 
 /** What the ACP registry asks of an entry: `agent.schema.json` and CONTRIBUTING.md of agentclientprotocol/registry. */

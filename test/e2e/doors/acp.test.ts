@@ -292,6 +292,40 @@ describe("ambit acp", { timeout: 60_000 }, () => {
     expect((await editor.agent.request("session/list", { cwd: own })).sessions).toEqual([]);
   });
 
+  it("works for two editors on one data folder at once, each with sessions of its own", async () => {
+    const other = await started(["--agent", "demo"]);
+    const editors = [editor, other];
+    const turns = await Promise.all(
+      editors.map(async (each) => {
+        const own = newFolder();
+        const { sessionId: id } = await each.newSession(own);
+        return { each, own, id };
+      }),
+    );
+    const asked = editors.map(() => Promise.withResolvers<void>());
+    editors.forEach((each, index) => {
+      each.answer = async (question, signal) => {
+        asked[index]?.resolve();
+        // Both turns are under way.
+        await Promise.all(asked.map(({ promise }) => promise));
+        return choosing("allow")(question, signal);
+      };
+    });
+    const ends = turns.map(({ each, id }, index) =>
+      each.prompt(id, `say turn ${index}\nwrite who.txt ${index}`),
+    );
+    expect(await Promise.all(ends)).toMatchObject([{ stopReason: "end_turn" }, { stopReason: "end_turn" }]);
+    editor.answer = choosing("allow");
+    for (const [index, { each, own, id }] of turns.entries()) {
+      expect(readFileSync(join(own, "who.txt"), "utf8")).toBe(String(index));
+      expect(each.said(id)).toBe(`turn ${index}`);
+      for (const reader of editors)
+        expect((await reader.agent.request("session/list", { cwd: own })).sessions).toMatchObject([
+          { sessionId: id, title: expect.stringContaining(`say turn ${index}`) },
+        ]);
+    }
+  });
+
   it("has what was said and done in a turn whose process was killed", async () => {
     const own = newFolder();
     const killed = start(["--agent", "demo"]);
