@@ -1,5 +1,6 @@
 import { AmbitError, type InteractionAnswer, type RunRequest, type RunResult } from "@ambit/client";
 import {
+  type CallToolResult,
   CLIENT_CAPABILITIES_META_KEY,
   type ElicitRequestFormParams,
   type InputRequests,
@@ -9,12 +10,15 @@ import {
   ProtocolError,
   ProtocolErrorCode,
   RELATED_TASK_META_KEY,
+  type ReadResourceResult,
+  ResourceNotFoundError,
   type Result,
   Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { type DoorConfig, requestSchema } from "./config.js";
+import { contentOf, fileOf, fileTemplates, maxFileBytes } from "./file-resources.js";
 import {
   failedOutcome,
   invalidOutcome,
@@ -66,6 +70,7 @@ export function agentServer(service: AgentService, era: "legacy" | "modern"): Se
     {
       capabilities: {
         tools: {},
+        resources: {},
         ...(isModern
           ? { extensions: { [tasksExtension]: {} } }
           : { tasks: { cancel: {}, requests: { tools: { call: {} } } } }),
@@ -94,6 +99,11 @@ export function agentServer(service: AgentService, era: "legacy" | "modern"): Se
     using _call = service.beginCall?.();
     return await callOf(context).callTool(params);
   });
+  server.setRequestHandler("resources/list", () => ({ resources: [] }));
+  server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: [...fileTemplates] }));
+  server.setRequestHandler("resources/read", ({ params: { uri } }, context) =>
+    readFile(new Runs(service.callerOf(context)), uri),
+  );
   server.setRequestHandler("tasks/get", { params: taskSchema }, ({ taskId }, context) =>
     callOf(context).getTask(taskId),
   );
@@ -111,6 +121,24 @@ export function agentServer(service: AgentService, era: "legacy" | "modern"): Se
     });
   }
   return server;
+}
+
+/** A file of a run. @throws ProtocolError for one that this caller doesn't have, or that is too large for a message */
+async function readFile(runs: Runs, uri: string): Promise<ReadResourceResult> {
+  const file = fileOf(uri);
+  if (file === undefined) throw new ResourceNotFoundError(uri);
+  try {
+    const response = await runs.file(file.runId, file.path);
+    if (Number(response.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= maxFileBytes)
+      return { contents: [contentOf(uri, Buffer.from(await response.arrayBuffer()))] };
+    await response.body?.cancel();
+  } catch (error) {
+    if (error instanceof AmbitError && error.status === 404)
+      throw new ResourceNotFoundError(uri, error.message);
+    throw error;
+  }
+  const message = `${file.path} has more than ${maxFileBytes} bytes, too many for a message: get it from a server on the same store, by GET /runs/${file.runId}/files/${file.path}`;
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
 }
 
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;
@@ -275,7 +303,7 @@ class AgentCall {
           if (message !== undefined) this.#notify(message);
         },
       });
-      if (stop.kind === "ended") return toolResultOf(await this.#ended(stop.result));
+      if (stop.kind === "ended") return await this.#resultOf(await this.#ended(stop.result));
       at = stop.at;
       if (stop.kind === "paused" && stop.questions.length === 0 && stop.isAnswered && next !== undefined) {
         // The answer came after the run had paused: the session's next turn has it.
@@ -285,12 +313,16 @@ class AgentCall {
       }
       const forms = this.#formsOf(stop.questions);
       if (forms === undefined || (stop.kind === "paused" && next === undefined))
-        return toolResultOf(await this.#waiting(stop));
+        return await this.#resultOf(await this.#waiting(stop));
       if (this.#client.isModern)
         return inputRequired({ inputRequests: requestsOf(forms), requestState: JSON.stringify(at) });
       if (!(await this.#elicit(at.runId, stop.questions, forms)))
-        return toolResultOf(await this.#waiting(stop));
+        return await this.#resultOf(await this.#waiting(stop));
     }
+  }
+
+  async #resultOf(outcome: Outcome): Promise<CallToolResult> {
+    return toolResultOf(outcome, await this.#runs.embedded(outcome));
   }
 
   async #ended(result: RunResult, questions: readonly Question[] = []): Promise<Outcome> {
@@ -362,7 +394,7 @@ class AgentCall {
     const state = taskState(info, outcome, forms !== undefined);
     return this.#client.isModern
       ? modernTask(state, {
-          ...(outcome === undefined ? {} : { result: toolResultOf(outcome) }),
+          ...(outcome === undefined ? {} : { result: await this.#resultOf(outcome) }),
           ...(forms === undefined ? {} : { inputRequests: requestsOf(forms) }),
         })
       : legacyTask(state);
@@ -373,7 +405,7 @@ class AgentCall {
     const info = await this.#task(taskId);
     const outcome = await this.#endOf(info);
     const result = await this.#settled(
-      async () => (outcome === undefined ? await this.#followTask(info) : toolResultOf(outcome)),
+      async () => (outcome === undefined ? await this.#followTask(info) : await this.#resultOf(outcome)),
       taskId,
     );
     return { ...result, _meta: { [RELATED_TASK_META_KEY]: { taskId } } };

@@ -26,7 +26,7 @@ export class Endpoint {
     if (await isLegacyRequest(call.request, body)) return await this.#sessions.serve(call, body);
     const config = this.#config;
     const version = this.#version;
-    const caller = { fetch: call.fetch, kind: call.caller };
+    const caller = { fetch: call.fetch, kind: call.caller, opensUrls: true };
     // One for each request: nothing of one caller is in reach of another.
     const handler = createMcpHandler(
       () => agentServer({ config, version, callerOf: () => caller }, "modern"),

@@ -1,6 +1,7 @@
 import type { AgentEvent, AmbitError, Issue, RunResult } from "@ambit/client";
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import { type FileContent, fileUri } from "./file-resources.js";
 import { type Question, questionSchema } from "./questions.js";
 
 /** Entries of a list that the text for the model names. The structured content has all. */
@@ -29,7 +30,7 @@ export const outcomeSchema = z.object({
     .optional()
     .meta({
       description:
-        "Files that left the run's workspace. The `url` of each opens it without a token, for a day at most; it is relative to the server unless its configuration has a `publicUrl`.",
+        "Files that left the run's workspace. Each is a resource, which the result links to. The `url` opens it without a token, for a day at most; it is relative to the server unless its configuration has a `publicUrl`.",
     }),
   error: z
     .object({
@@ -161,22 +162,33 @@ export function refusedOutcome(issues: readonly Issue[]): Outcome {
   };
 }
 
-/** A short text for the model, and everything as structured content. */
-export function toolResultOf(outcome: Outcome): CallToolResult {
+/**
+ * A short text for the model, and everything as structured content.
+ *
+ * @param embedded files that the result has itself, by their paths
+ */
+export function toolResultOf(
+  outcome: Outcome,
+  embedded: ReadonlyMap<string, FileContent> = new Map(),
+): CallToolResult {
   return {
-    content: [{ type: "text", text: textOf(outcome) }, ...fileLinks(outcome)],
+    content: [{ type: "text", text: textOf(outcome) }, ...fileBlocks(outcome, embedded)],
     structuredContent: outcome,
     isError: outcome.error !== undefined,
   };
 }
 
-/** Links that a client opens by itself: a relative URL is none. */
-function fileLinks({ files = [] }: Outcome): CallToolResult["content"] {
-  return files
-    .slice(0, maxListed)
-    .flatMap(({ path: name, size, url: uri = "" }) =>
-      URL.canParse(uri) ? [{ type: "resource_link" as const, name, uri, size }] : [],
-    );
+/** Files, or links that a client opens by itself, or, where the server's address isn't known, reads over its connection. */
+function fileBlocks(
+  { files = [], runId = "" }: Outcome,
+  embedded: ReadonlyMap<string, FileContent>,
+): CallToolResult["content"] {
+  return files.slice(0, maxListed).map(({ path: name, size, url = "" }) => {
+    const resource = embedded.get(name);
+    if (resource !== undefined) return { type: "resource" as const, resource };
+    const uri = URL.canParse(url) ? url : fileUri(runId, name);
+    return { type: "resource_link" as const, name, uri, size };
+  });
 }
 
 function textOf(outcome: Outcome): string {

@@ -8,6 +8,8 @@ import {
   type RunResult,
 } from "@ambit/client";
 import { fileUrls } from "@ambit/client/conversation";
+import { contentOf, type FileContent, fileUri, maxEmbeddedBytes } from "./file-resources.js";
+import type { Outcome } from "./outcome.js";
 import { type Question, questionOf } from "./questions.js";
 
 /** Who calls: what it may ask of a run, and Ambit's public API as this caller. */
@@ -15,6 +17,8 @@ export interface Caller {
   readonly fetch: typeof fetch;
   /** `page`: its token has a template, and its runs bring nothing but messages. */
   readonly kind: "platform" | "page";
+  /** Whether URLs of the server open for it. */
+  readonly opensUrls: boolean;
 }
 
 /** Where a run's log was read to: everything before is known. */
@@ -106,7 +110,29 @@ export class Runs {
   /** Where each file of an ended run opens without a header, by its path. */
   async fileUrls({ runId, receipt }: RunResult): Promise<ReadonlyMap<string, string>> {
     const { files = [] } = receipt?.outputs ?? {};
-    return files.length === 0 || runId === undefined ? new Map() : await fileUrls(this.#client, runId);
+    const hasUrls = this.#caller.opensUrls && files.length > 0 && runId !== undefined;
+    return hasUrls ? await fileUrls(this.#client, runId) : new Map();
+  }
+
+  /** Short texts among a run's files, by their paths, where no URL opens them. */
+  async embedded({ runId, files = [] }: Outcome): Promise<ReadonlyMap<string, FileContent>> {
+    const contents = new Map<string, FileContent>();
+    if (this.#caller.opensUrls || runId === undefined) return contents;
+    let bytesLeft = maxEmbeddedBytes;
+    for (const { path, size } of files) {
+      if (size > bytesLeft) continue;
+      const response = await this.file(runId, path);
+      const content = contentOf(fileUri(runId, path), Buffer.from(await response.arrayBuffer()));
+      if (!("text" in content)) continue;
+      contents.set(path, content);
+      bytesLeft -= size;
+    }
+    return contents;
+  }
+
+  /** A file that left a run's workspace. @throws AmbitError `not_found` for one that this caller doesn't have */
+  async file(runId: string, path: string): Promise<Response> {
+    return await this.#client.file(runId, path);
   }
 
   async answer(runId: string, answers: Readonly<Record<string, InteractionAnswer>>): Promise<void> {

@@ -53,7 +53,7 @@ export class Sessions {
         : problem(404, -32_001, "There is no such session: begin with `initialize` again.");
     if (session === "full")
       return problem(503, -32_000, "Too many sessions are open.", { "retry-after": "60" });
-    this.#callers.set(request, { fetch, kind: caller });
+    this.#callers.set(request, { fetch, kind: caller, opensUrls: true });
     return await session.transport.handleRequest(request, body === undefined ? {} : { parsedBody: body });
   }
 

@@ -10,7 +10,7 @@ import type { Caller } from "./runs.js";
 
 /** Serves one client on standard input and output, until it leaves: `ambit door mcp --agent gemini`. */
 export async function serveClient(call: StdioCall, config: DoorConfig, version: string): Promise<void> {
-  const caller: Caller = { fetch: call.fetch, kind: "platform" };
+  const caller: Caller = { fetch: call.fetch, kind: "platform", opensUrls: false };
   const service = { config: configured(config, call.arguments), version, callerOf: () => caller };
   const input = Readable.fromWeb(call.input, { signal: call.signal });
   const transport = new StdioServerTransport(input, Writable.fromWeb(call.output));

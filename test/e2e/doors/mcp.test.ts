@@ -451,9 +451,43 @@ describe("a client on standard input and output", () => {
     const args = [program, ...config, "door", "mcp", "--agent", "demo"];
     const transport = new StdioClientTransport({ command: process.execPath, args, stderr: "pipe" });
     await client.connect(transport);
-    expect(await client.callTool({ name: "run_agent", arguments: script("say hello") })).toMatchObject({
-      structuredContent: { status: "completed", output: "hello" },
+    const request = { outputs: { include: ["**/*"] } };
+    const lines = [
+      "say hello",
+      "write a/b+c.txt text",
+      "run printf '\\377' > raw",
+      "run head -c 9000000 /dev/zero > large",
+    ];
+    const result = await client.callTool({
+      name: "run_agent",
+      arguments: script(...lines),
+      _meta: { "ambit/request": request },
     });
+    expect(result).toMatchObject({
+      structuredContent: {
+        status: "completed",
+        output: "hello",
+        files: [{ path: "a/b+c.txt", size: 4 }, {}, {}],
+      },
+    });
+    // No server has a URL for them: a short text is part of the result, and the others come over this connection.
+    expect(result.content).toContainEqual({
+      type: "resource",
+      resource: {
+        uri: expect.stringMatching(/^ambit:.*\/a\/b%2Bc.txt$/),
+        mimeType: "text/plain",
+        text: "text",
+      },
+    });
+    const uris = new Map(
+      result.content.flatMap((block) => (block.type === "resource_link" ? [[block.name, block.uri]] : [])),
+    );
+    const read = async (name: string) => await client.readResource({ uri: uris.get(name) ?? "" });
+    expect((await read("raw")).contents).toMatchObject([{ blob: "/w==" }]);
+    await expect(read("large")).rejects.toThrow("large has more than 8388608 bytes");
+    const uri = uris.get("raw")?.replace(/raw$/, "a/b%2Bc.txt") ?? "";
+    expect((await client.readResource({ uri })).contents).toMatchObject([{ uri, text: "text" }]);
+    await expect(client.readResource({ uri: "ambit://runs/none/files/x" })).rejects.toThrow("no run 'none'");
     await client.close();
   });
 });
