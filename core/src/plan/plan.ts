@@ -267,6 +267,7 @@ export type RunFacts = Pick<
   | "outputs"
   | "sources"
   | "environment"
+  | "stages"
 >;
 
 /** The plan as it was applied, with the evidence. Pure. */

@@ -1350,6 +1350,13 @@ export interface components {
                 }[];
                 omittedMore?: number;
             };
+            stages?: {
+                /** @enum {string} */
+                name: "opening" | "filling" | "starting" | "streaming" | "collecting" | "closing" | "model";
+                /** Format: date-time */
+                at: string;
+                durationMs: number;
+            }[];
         };
         /** Failure */
         Failure: {

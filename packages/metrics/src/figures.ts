@@ -5,12 +5,12 @@ import type {
   ModelUsage,
   ObservedRefusal,
   ObservedRun,
-  ObservedStage,
   PrewarmClaim,
   RunnerState,
   RunObservation,
   RunObserver,
   RunResult,
+  StageName,
   WebhookAttempt,
 } from "@ambit/core/plugin";
 import type { Measurement, MetricChange } from "./definitions.js";
@@ -99,7 +99,7 @@ class RunFigures implements RunObservation {
   readonly #calls = new Map<string, number>();
   /** Earlier ids of calls that continue under another one. */
   readonly #renamed = new Set<string>();
-  #stage: { readonly name: ObservedStage; readonly began: number } | undefined;
+  #stage: { readonly name: StageName; readonly began: number } | undefined;
   /** Requests to the model that haven't ended. */
   readonly #open = new Set<{ readonly total: RunUsage | undefined }>();
   /** Whether a gateway counted the tokens: then the agent's own count isn't added. */
@@ -110,7 +110,7 @@ class RunFigures implements RunObservation {
     readonly record: (recording: MetricChange) => void,
   ) {}
 
-  entered(stage: ObservedStage): void {
+  entered(stage: StageName): void {
     this.#endStage();
     this.#stage = { name: stage, began: performance.now() };
   }

@@ -75,6 +75,8 @@ export interface FillOptions extends BeginOptions {
   readonly begun: FilledWorkspace | undefined;
   /** Gets what the setup commands do: the data of an event. */
   readonly report: (report: object) => void;
+  /** Gets how many percent of the source of this index have arrived, as often as it learns it. */
+  readonly received: (source: number, percent: number) => void;
   /** Gets what the caller should know of what was left out. */
   readonly warn: (warning: Warning) => void;
 }

@@ -19,14 +19,21 @@ export interface PrepareOptions {
   /** Files and folders of a tree that are looked at. */
   readonly maxEntries: number;
   readonly signal: AbortSignal;
+  /** Gets how many percent of the source of this index have arrived. */
+  readonly received?: ((source: number, percent: number) => void) | undefined;
 }
 
 /** Puts the files of one source at hand, without any workspace. */
-export function preparing({ open, downloads, ...options }: PrepareOptions): Prepare {
+export function preparing({ open, downloads, received, ...options }: PrepareOptions): Prepare {
   return async (index, source, left) => {
     switch (source.type) {
       case "git":
-        return prepareGit({ ...options, index, source, left, open: () => open(index) });
+        return prepareGit({
+          ...options,
+          ...{ index, source, left },
+          open: () => open(index),
+          received: received && ((percent) => received(index, percent)),
+        });
       case "archive":
         return archived(index, source, left.bytes, { ...downloads, ...options, index });
       case "files":

@@ -59,7 +59,7 @@ export async function feed(
 }
 
 /** The last characters of what a process prints. */
-export async function endOf(stream: ReadableStream<Uint8Array>, maxCharacters: number): Promise<string> {
+export async function endOf(stream: AsyncIterable<Uint8Array>, maxCharacters: number): Promise<string> {
   const decoder = new TextDecoder();
   let end = "";
   try {

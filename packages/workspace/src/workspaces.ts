@@ -23,7 +23,7 @@ import { removeGitLocks, setGitUser } from "./git/in-workspace.js";
 import { gitSandbox, type OperatorReach, whyNotReached } from "./git/sandbox-of.js";
 import type { Sign } from "./git/signing.js";
 import { RunOutputs } from "./outputs/run-outputs.js";
-import { preparing } from "./preparing.js";
+import { type PrepareOptions, preparing } from "./preparing.js";
 import type { WorkspaceSettings } from "./settings.js";
 import { unpackSnapshot } from "./snapshots/archive.js";
 import type { Snapshots } from "./snapshots/snapshots.js";
@@ -52,6 +52,7 @@ export interface FillOptions extends BeginOptions {
   /** What its sandbox began with. Undefined for an empty one. */
   readonly begun: Filled | undefined;
   readonly report: ReportSetup;
+  readonly received?: PrepareOptions["received"];
   readonly warn: (warning: Warning) => void;
 }
 
@@ -205,14 +206,14 @@ export class Workspaces {
     sandbox: Sandbox,
     options: FillOptions,
   ): Promise<Filled> {
-    const { open, begun, report, warn, signal } = options;
+    const { begun, report, warn } = options;
     const own = this.ownSandboxes(request).get("environment");
-    const fill = (into: Sandbox) => this.#fillSources(request, into, open, signal);
+    const fill = (into: Sandbox) => this.#fillSources(request, into, options);
     if (own === undefined) {
       const sources = request.workspace === undefined ? undefined : await fill(sandbox);
       return { sources, environment: undefined };
     }
-    const openSetup = () => open(own);
+    const openSetup = () => options.open(own);
     const run = { ...this.#beginning(request, own, options), sandbox, openSetup, fill, report, warn };
     const filled = begun ?? filledWith(request, await this.#environments.prepare(run));
     const { inputs, prepareOnly } = request.environment ?? {};
@@ -238,8 +239,7 @@ export class Workspaces {
   async #fillSources(
     request: Needed,
     sandbox: Sandbox,
-    open: (own: OwnSandbox) => Promise<Sandbox>,
-    signal: AbortSignal,
+    { open, signal, received }: Pick<FillOptions, "open" | "signal" | "received">,
   ): Promise<readonly SourceReceipt[]> {
     const { settings, folder } = this.#options;
     const { maxSourceFiles: maxFiles, maxSourceMiB, maxEntries, sourcesTimeoutMs } = settings;
@@ -250,6 +250,7 @@ export class Workspaces {
       downloads: this.#downloads,
       folder,
       maxEntries,
+      received,
       signal: AbortSignal.any([signal, late]),
       open: async (index) => {
         const needed = own.get(index);

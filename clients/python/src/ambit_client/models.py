@@ -2358,6 +2358,15 @@ class ReceiptOutputs(BaseModel):
     ] = None
 
 
+class ReceiptStage(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    name: Literal['opening', 'filling', 'starting', 'streaming', 'collecting', 'closing', 'model']
+    at: AwareDatetime
+    duration_ms: Annotated[int, Field(alias='durationMs', ge=0, le=9007199254740991)]
+
+
 class Gap(BaseModel):
     model_config = ConfigDict(
         populate_by_name=True,
@@ -3915,6 +3924,7 @@ class Receipt(BaseModel):
     fork: ReceiptFork | None = None
     ports: list[ReceiptPort] | None = None
     outputs: ReceiptOutputs | None = None
+    stages: list[ReceiptStage] | None = None
 
 
 class Failure(BaseModel):

@@ -312,7 +312,7 @@ export const eventTraits = {
     about: "content",
     output: "unless_transient",
     description:
-      "Anything else, by its name: `run` (what was chosen), `plan` (the agent's plan, whole), `setup` (a command of `environment.setup` that started, printed or ended), `notice`, `truncated`, `preview` (a port of the request's `ports` has a URL: `port`, `name`, `url`, `expiresAt`; everyone who has the URL can use it), `pull_request` (`url`, `number`, `branch`, `opened`), and `acp.…` for updates that Ambit doesn't know.",
+      "Anything else, by its name: `run` (what was chosen), `plan` (the agent's plan, whole), `setup` (a command of `environment.setup` that started, printed or ended), `stage` (what the run is busy with, once its preparation or its end takes longer than a second: `stage`, `at`, and of a git source that is fetched `source`, its index, and `percent`), `notice`, `truncated`, `preview` (a port of the request's `ports` has a URL: `port`, `name`, `url`, `expiresAt`; everyone who has the URL can use it), `pull_request` (`url`, `number`, `branch`, `opened`), and `acp.…` for updates that Ambit doesn't know.",
   },
   file: {
     about: "content",

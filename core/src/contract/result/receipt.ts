@@ -46,6 +46,29 @@ export const receiptActorSchema = z.strictObject({
 });
 export type ReceiptActor = z.infer<typeof receiptActorSchema>;
 
+/**
+ * What a run is busy with, one after the other: it opens its sandbox, fills the workspace, starts the agent, which has its turn
+ * (`streaming`), collects the outputs and closes what it opened.
+ */
+export const stageNameSchema = z.enum([
+  "opening",
+  "filling",
+  "starting",
+  "streaming",
+  "collecting",
+  "closing",
+]);
+export type StageName = z.infer<typeof stageNameSchema>;
+
+export const timedStageSchema = z.strictObject({
+  /** `model`: one request to the model through the gateway, during another stage. */
+  name: z.enum([...stageNameSchema.options, "model"]),
+  /** ISO 8601: when it began, by the clock of the events' `at`. */
+  at: z.iso.datetime(),
+  durationMs: z.int().nonnegative(),
+});
+export type TimedStage = z.infer<typeof timedStageSchema>;
+
 /** The plan as it was applied, with the evidence. */
 export const receiptSchema = z.strictObject({
   sandbox: z.string(),
@@ -106,5 +129,7 @@ export const receiptSchema = z.strictObject({
   ports: z.array(portSchema).optional(),
   /** What left the workspace, where the request has `outputs`. */
   outputs: outputsReceiptSchema.optional(),
+  /** What took the run's time: its stages, and the latest 200 requests to its model, in the order in which they ended. */
+  stages: z.array(timedStageSchema).optional(),
 });
 export type Receipt = z.infer<typeof receiptSchema>;

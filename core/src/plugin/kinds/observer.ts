@@ -1,4 +1,4 @@
-import type { AgentEvent, Finding, RunRequest, RunResult } from "../../contract/index.js";
+import type { AgentEvent, Finding, RunRequest, RunResult, StageName } from "../../contract/index.js";
 import type { Log } from "../log.js";
 import type { CallersSpan, RemoteSpan } from "../trace-context.js";
 import type { ModelExchange } from "./model-gateway.js";
@@ -126,9 +126,6 @@ export interface TracedCall {
   readonly name: string;
 }
 
-/** The stages of a run that take time: opening the sandbox, starting the agent, its turn, closing. */
-export type ObservedStage = "opening" | "starting" | "streaming" | "closing";
-
 /** Receives the events of one run, in order. All calls are synchronous. */
 export interface RunObservation {
   /** The trace that the run belongs to: 32 hexadecimal digits. Default: that of the caller's `traceparent`. */
@@ -148,7 +145,7 @@ export interface RunObservation {
   /** A tool call continues under another id. A result may follow that only says so, under the earlier one. */
   callRenamed?(from: string, to: string): void;
   /** A stage begins, and the one before it ends. */
-  entered?(stage: ObservedStage): void;
+  entered?(stage: StageName): void;
   /** Redacted, as the run's reader receives it. */
   happened?(event: AgentEvent): void;
   /** The agent sends a request to its model through a gateway. */

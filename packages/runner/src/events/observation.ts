@@ -13,12 +13,12 @@ import type {
   LostRun,
   ModelExchange,
   ObservedRun,
-  ObservedStage,
   PrewarmClaim,
   RemoteSpan,
   RunnerState,
   RunObservation,
   RunObserver,
+  StageName,
   TraceContext,
   TracedCall,
   WebhookAttempt,
@@ -138,7 +138,7 @@ export class Observation {
     return traceparent === undefined ? undefined : remoteSpan(traceparent);
   }
 
-  entered(stage: ObservedStage): void {
+  entered(stage: StageName): void {
     this.#notify((one) => one.entered?.(stage));
   }
 

@@ -13,24 +13,27 @@ import {
   isOutput,
   isPart,
   type RunResult,
+  type StageName,
   type StreamRecord,
   traitsOf,
   type Usage,
   type Warning,
 } from "@ambit/core/contract";
-import { type ConnectionDecision, type ObservedStage, pieceEnd } from "@ambit/core/plugin";
+import { type ConnectionDecision, pieceEnd } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { sizeOf } from "../json-values.js";
 import type { RunLimits } from "../limits.js";
 import { type PlannedRun, type RunnerServices, tokens } from "../tokens.js";
 import { Observation, RunLogger } from "./observation.js";
 import { Redactor } from "./redaction.js";
+import { RunStages } from "./stages.js";
 
 /** A run's events: each is redacted, then recorded, then queued for the reader. */
 @injectable()
 export class RunEvents {
   readonly record: TurnRecord;
   readonly decisions = new Decisions((event) => this.push(event));
+  readonly stages = new RunStages((event) => this.emit(event));
   /** What the run's one reader has yet to take. */
   readonly unread = new EventChannel<EventRecord>();
   #isClosed = false;
@@ -57,9 +60,10 @@ export class RunEvents {
     for (const event of announcements) this.emit(event);
   }
 
-  entered(stage: ObservedStage): void {
+  entered(stage: StageName): void {
     // What the boundary decided until now belongs to the stage that ends.
     this.decisions.flush();
+    this.stages.enter(stage);
     this.observation.entered(stage);
   }
 
@@ -120,6 +124,7 @@ export class RunEvents {
     } catch (thrown) {
       onThrown(thrown);
     } finally {
+      this.stages.end();
       this.#isClosed = true;
       this.unread.close();
     }

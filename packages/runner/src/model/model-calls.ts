@@ -81,6 +81,7 @@ export class ModelCalls implements ModelCaller {
   begin(model: string, max?: ModelUsage): ModelExchange {
     this.approved.modelAsked();
     const observed = this.events.observation.modelCalled(model);
+    const ended = this.events.stages.askModel();
     const tally = model === this.run.plan.gateway?.use.model ? this.#main : this.#auxiliary;
     return {
       used: (usage) => {
@@ -96,6 +97,7 @@ export class ModelCalls implements ModelCaller {
         if (failure?.isPartial === true) tally.partial += 1;
         if (tally === this.#main) this.#refused = undefined;
         tally.inARow = failure === undefined ? 0 : tally.inARow + 1;
+        ended();
         observed.ended(failure);
         // Some agents retry for more than a minute, without reporting it and without a setting for it.
         if (failure !== undefined && tally === this.#main && tally.inARow >= this.limits.modelFailures)

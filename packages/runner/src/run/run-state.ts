@@ -129,7 +129,10 @@ export function failureOf(end: TurnEnd): AmbitError | undefined {
 /** How a run went, once everything is closed. */
 interface RunOutcome {
   readonly runId: string;
-  readonly events: Pick<RunEvents, "record" | "redactor" | "decisions" | "warnings" | "observation">;
+  readonly events: Pick<
+    RunEvents,
+    "record" | "redactor" | "decisions" | "stages" | "warnings" | "observation"
+  >;
   /** The agent's whole output, redacted. */
   readonly output: string;
   readonly progress: Progress;
@@ -260,6 +263,7 @@ function receiptFor(
     fork,
     ports: request.ports?.length ? [...request.ports] : undefined,
     outputs: redactor.value(outputs),
+    stages: [...events.stages.ended],
   });
 }
 

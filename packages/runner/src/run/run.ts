@@ -246,6 +246,7 @@ export class Run {
   async #takeTurn(): Promise<TurnEnd> {
     let end = await this.#drive().catch((thrown: unknown) => this.#failed(thrown));
     try {
+      if (this.request.outputs !== undefined) this.events.entered("collecting");
       end = await this.outputs.collect(end);
       this.#warnOfKilledProcesses();
       this.turn.emitEnd(end);
@@ -321,6 +322,7 @@ export class Run {
   /** @returns the agent, and whether it remembers the conversation before this turn. */
   async #start(session: Session): Promise<{ readonly started: StartedAgent; readonly remembers: boolean }> {
     const { request, plan, scope, events, turn, deadlines, agents } = this;
+    events.entered("starting");
     const { started, warm, continued, userMessages } = await deadlines.starting(
       "Starting the agent",
       () => agents.start(session),
@@ -376,7 +378,8 @@ export class Run {
   #advance(next: RunState): void {
     this.#state = advanceRun(this.#state, next);
     if (next.name === "ended") this.events.observation.ended(next.result);
-    else if (next.name !== "admitted") this.events.entered(next.name);
+    // A run that has its session fills the workspace first.
+    else if (next.name !== "admitted") this.events.entered(next.name === "starting" ? "filling" : next.name);
   }
 
   /** @param before how the turn had ended until then: an earlier failure takes precedence over a later one. */

@@ -179,6 +179,7 @@ export class WorkspaceFilling {
       ...this.#beginOptions,
       begun: session.layer === undefined ? undefined : this.#beginning?.filled,
       report: (data) => this.events.emit({ type: "data", name: "setup", data }),
+      received: (source, percent) => this.events.stages.advance({ source, percent }),
       warn: (warning) => this.events.warn(warning),
     });
     // A commit would lack what the lost workspace had.

@@ -33,7 +33,7 @@ describe("an observer of runs", () => {
     const { result } = await world.run({ customTools: [tool] });
     expect(result.ok).toBe(true);
     expect(runs[0]).toMatchObject({ harness: "scripted", sandbox: "fake", runId: result.runId });
-    expect(seen.slice(0, 4)).toEqual(["data", "opening", "starting", "streaming"]);
+    expect(seen.slice(0, 5)).toEqual(["data", "opening", "filling", "starting", "streaming"]);
     expect(seen).toEqual(expect.arrayContaining(["tool_call", "tool_result"]));
     expect(seen.slice(-3)).toEqual(["closing", "done", "ok"]);
   });

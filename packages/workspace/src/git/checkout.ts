@@ -129,7 +129,7 @@ class Checkout {
     const fetching: GitCommand = {
       args: [
         // One pack, however few objects there are.
-        ...["-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--no-tags", "--no-recurse-submodules"],
+        ...["-c", "fetch.unpackLimit=1", "fetch", this.#verbosity, "--no-tags", "--no-recurse-submodules"],
         `--depth=${isRoot ? depth : 1}`,
         ...(sparse === undefined ? [] : ["--filter=blob:none"]),
         ...["--refmap=", "origin", `+${want}:${sourceRef}`],
@@ -161,6 +161,10 @@ class Checkout {
     const heads = branches && ended.outputs.get(branches)?.toString("utf8");
     const branch = heads === undefined ? undefined : branchIn(heads, namesOf(this.source.ref));
     return { ...ids, branch, listed, changes };
+  }
+
+  get #verbosity(): string {
+    return this.options.received === undefined ? "--quiet" : "--progress";
   }
 
   /** A repository's index names all that a commit has. */
@@ -205,7 +209,7 @@ class Checkout {
     const changed = changes === undefined ? [] : changedContents(changes);
     const ids = new Set([...[...wanted, ...read].map(({ id }) => id), ...changed]);
     const args = [
-      ...["-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags"],
+      ...["-c", "fetch.negotiationAlgorithm=noop", "fetch", this.#verbosity, "--no-tags"],
       ...["--no-recurse-submodules", "--no-write-fetch-head", "--filter=blob:none", "--stdin", "origin"],
     ];
     const input = [...ids].map((id) => `${id}\n`).join("");

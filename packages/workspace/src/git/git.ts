@@ -184,6 +184,34 @@ export interface GitOptions {
   readonly isPlain: boolean;
   /** Bytes of any file that a command may write. */
   readonly maxFileBytes: number;
+  /** Gets how many percent of a fetch have arrived, of commands that print their progress. Default: it isn't read. */
+  readonly received?: ((percent: number) => void) | undefined;
+}
+
+/** What a fetch says besides errors: its progress, that of the host (`remote:`), and the references that it has updated. */
+const progressLine = /^(?:From | [ *+=t-] |(?:remote: )?(?:Total \d|[A-Z][a-z]+ (?:objects|deltas): +\d))/;
+/** Characters in which a percentage stands, wherever a piece ends. */
+const percentageLength = 64;
+
+/** Passes on what git writes to stderr, and says how much of a fetch it has received. */
+async function* readProgress(
+  stderr: AsyncIterable<Uint8Array>,
+  received: (percent: number) => void,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let latest = "";
+  for await (const part of stderr) {
+    latest += Buffer.from(part).toString("latin1");
+    const percent = [...latest.matchAll(/(?:^|[\r\n])Receiving objects: +(\d{1,3})%/g)].at(-1)?.[1];
+    if (percent !== undefined) received(Math.min(100, Number(percent)));
+    latest = latest.slice(-percentageLength);
+    yield part;
+  }
+}
+
+/** What a command wrote to stderr besides its progress. Pure. */
+function withoutProgress(printed: string): string {
+  const lines = printed.split(/\r\n|[\r\n]/);
+  return lines.filter((line) => !progressLine.test(line)).join("\n");
 }
 
 /** Git in a sandbox of its own. */
@@ -210,7 +238,7 @@ export class Git {
    * @throws what `take` does; the signal's reason
    */
   async run(commands: readonly GitCommand[], take?: TakeLast): Promise<GitRun> {
-    const { sandbox, signal, isPlain, maxFileBytes } = this.options;
+    const { sandbox, signal, isPlain, maxFileBytes, received } = this.options;
     signal.throwIfAborted();
     // Nothing that a repository or its host sends can have it in it: no command of git gets it.
     const marker = randomUUID();
@@ -224,14 +252,16 @@ export class Git {
       role: "agent",
       signal,
     });
-    const printed = endOf(child.stderr, maxPrinted);
+    const stderr = received === undefined ? child.stderr : readProgress(child.stderr, received);
+    const printed = endOf(stderr, maxPrinted);
     const fed = feed(child, inputOf(commands));
     try {
       const read = await readAll(new Outputs(child.stdout, marker), commands, take);
       if (read.isTooMuch) await child.kill();
       const { code } = await child.exit;
       signal.throwIfAborted();
-      return ranOf(commands, read, code, (await printed).split(marker).at(-1) ?? "");
+      const last = (await printed).split(marker).at(-1) ?? "";
+      return ranOf(commands, read, code, received === undefined ? last : withoutProgress(last));
     } catch (error) {
       await child.kill();
       signal.throwIfAborted();

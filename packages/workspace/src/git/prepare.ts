@@ -20,6 +20,8 @@ interface PrepareGitOptions {
   readonly left: Left;
   readonly maxEntries: number;
   readonly signal: AbortSignal;
+  /** Gets how many percent of a repository have arrived. */
+  readonly received?: ((percent: number) => void) | undefined;
 }
 
 /** What a tree has beside files. */
@@ -34,13 +36,13 @@ const leftOutAs: Partial<Record<OmissionReason, LeftOut["reason"]>> = {
  * @throws SourceFailed, SandboxFailed; the signal's reason
  */
 export async function prepareGit(options: PrepareGitOptions): Promise<PreparedSource> {
-  const { index, source, left, folder, signal } = options;
+  const { index, source, left, folder, signal, received } = options;
   const spool = await Spool.open(folder);
   try {
     const sandbox = await options.open();
     try {
       const isPlain = new URL(source.url).protocol === "http:";
-      const git = { sandbox, signal, isPlain, maxFileBytes: left.bytes };
+      const git = { sandbox, signal, isPlain, maxFileBytes: left.bytes, received };
       const done = await checkOut(index, source, git, left);
       const trees: { readonly below: string; readonly collected: Collected }[] = [];
       for (const one of done)

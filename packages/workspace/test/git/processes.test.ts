@@ -26,12 +26,14 @@ async function opened(url: string, more: object = {}) {
   if (source.type !== "git") throw new TypeError("not a git source");
   const { signal } = new AbortController();
   const left = { files: 100, bytes: 10_000_000 };
-  const about = { index: 0, source, folder: newFolder(), left, maxEntries: 1_000, signal };
+  const percents: number[] = [];
+  const received = (percent: number) => percents.push(percent);
+  const about = { index: 0, source, folder: newFolder(), left, maxEntries: 1_000, signal, received };
   const prepared = await prepareGit({ ...about, open: async () => sandbox });
   const paths: string[] = [];
   for await (const entry of prepared.entries) if ("path" in entry) paths.push(entry.path);
   await prepared.close();
-  return { paths, commands, prepared };
+  return { paths, commands, prepared, percents };
 }
 
 const files = { "a.txt": "one", "b/c.txt": "two" };
@@ -47,10 +49,11 @@ describe("a git source starts few processes, since each one has a jail of its ow
     ["with submodules: there are none", { submodules: true }, undefined, 3],
   ])("%s", async ([, more, link, processes]) => {
     const { url, commit } = await served(files, link);
-    const { paths, commands, prepared } = await opened(url, more);
+    const { paths, commands, prepared, percents } = await opened(url, more);
     expect(paths.sort()).toEqual(["a.txt", "b/c.txt"]);
     expect(prepared.facts).toMatchObject({ commit });
     expect(commands).toHaveLength(processes);
+    expect(percents.at(-1)).toBe(100);
   });
 
   it("and placeholders of credentials go to those that reach the host", async () => {

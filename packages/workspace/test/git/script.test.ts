@@ -20,13 +20,13 @@ const fails = (text: string): GitCommand => ({
 });
 const warns = (text: string): GitCommand => ({ args: ["-c", `alias.warns=!echo '${text}' >&2`, "warns"] });
 
-function newGit(spawn?: (sandbox: Sandbox) => Sandbox["spawn"]): Git {
+function newGit(spawn?: (sandbox: Sandbox) => Sandbox["spawn"], received?: (percent: number) => void): Git {
   const folder = mkdtempSync(join(tmpdir(), "ambit-git-script-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const sandbox = hostSandbox(folder);
   const { signal } = new AbortController();
   const wrapped = spawn === undefined ? sandbox : { ...sandbox, spawn: spawn(sandbox) };
-  return new Git({ sandbox: wrapped, signal, isPlain: false, maxFileBytes: 100_000 }, "one");
+  return new Git({ sandbox: wrapped, signal, isPlain: false, maxFileBytes: 100_000, received }, "one");
 }
 
 describe("commands of git in one process", () => {
@@ -64,6 +64,27 @@ describe("commands of git in one process", () => {
       false,
       false,
     ]);
+  });
+
+  it("say how much has arrived, and nothing of it is among the words of the one that fails", async () => {
+    const received: number[] = [];
+    const printed = [
+      "remote: Counting objects: 100%% (3/3), done.\\n",
+      "Receiving objects:  40%% (2/5)\\r",
+      "Receiving objects: 100%% (5/5), 9 KiB, done.\\n",
+      "remote: Receiving objects: 50%% is said by the host\\n",
+      "From https://403.example\\n * [new ref]  HEAD -> refs/ambit/source\\n",
+      "its own words\\n",
+    ];
+    const failing: GitCommand = {
+      args: ["-c", `alias.fetching=!printf '${printed.join("")}' >&2; exit 7`, "fetching"],
+    };
+    const ended = await newGit(undefined, (percent) => received.push(percent)).run([init, failing]);
+    expect(received.at(-1)).toBe(100);
+    expect(received).not.toContain(50);
+    expect(ended).toMatchObject({ code: 7, printed: "its own words\n" });
+    // The control: without a reader of the progress, they are what the command has printed.
+    expect((await newGit().run([init, failing])).printed).toContain("403.example");
   });
 
   it("may each print so much and no more, and one that prints more is ended", async () => {

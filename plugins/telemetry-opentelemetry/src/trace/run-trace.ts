@@ -4,10 +4,10 @@ import type {
   ModelExchange,
   ModelUsage,
   ObservedRun,
-  ObservedStage,
   RemoteSpan,
   RunObservation,
   RunResult,
+  StageName,
   TracedCall,
 } from "@ambit/core/plugin";
 import type { ExportDestination } from "../destination.js";
@@ -24,10 +24,12 @@ import { CallSpans } from "./call-spans.js";
 import { recoveryOf } from "./recovery.js";
 import { type EndedSpan, RunSpans, Span } from "./span.js";
 
-const stageNames: Readonly<Record<ObservedStage, string>> = {
+const stageNames: Readonly<Record<StageName, string>> = {
   opening: "sandbox.open",
+  filling: "workspace.fill",
   starting: "agent.start",
   streaming: "turn",
+  collecting: "outputs.collect",
   closing: "run.close",
 };
 
@@ -90,7 +92,7 @@ export class RunTrace implements RunObservation {
     this.#calls.rename(from, to);
   }
 
-  entered(stage: ObservedStage): void {
+  entered(stage: StageName): void {
     if (stage === "closing") this.#endTurn();
     this.#endStage();
     this.#stage = this.#spans.begin({ name: stageNames[stage] }, this.#root);

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Writable } from "node:stream";
-import type { AgentEvent, EventRecord, FailedResult, RunResult } from "@ambit/core";
+import type { AgentEvent, EventRecord, FailedResult, RunResult, StageName } from "@ambit/core";
 import type { Progress } from "./progress.js";
 import { Timeline } from "./timeline.js";
 
@@ -63,8 +63,10 @@ export function printerFor(
         progress?.clear();
         const begun = timelineAt(at);
         if (isShown(event)) await print(begun.event(event, latestMs));
+        const percent = receivedIn(event);
         const step = stepAfter(event);
-        if (step === undefined) progress?.end();
+        if (percent !== undefined) progress?.detail(`${percent} % received`);
+        else if (step === undefined) progress?.end();
         else progress?.step(step);
       },
       result: (result) => {
@@ -77,12 +79,29 @@ export function printerFor(
   return { keepsEvents: true, isForProgram: true, event: async () => {}, result: line };
 }
 
-/** What is being done after an event, before the agent says anything; undefined once it does. */
+/** What a run is busy with before and after the agent's turn, where that takes long. */
+const stages: Readonly<Partial<Record<string, string>>> = {
+  opening: "opening the sandbox",
+  filling: "filling the workspace",
+  starting: "starting the agent",
+  collecting: "collecting the outputs",
+  closing: "closing the sandbox",
+} satisfies Partial<Record<StageName, string>>;
+
+/** How many percent of a source have arrived. */
+function receivedIn(event: AgentEvent): number | undefined {
+  const { percent } = event.type === "data" && event.name === "stage" ? Object(event.data) : {};
+  return typeof percent === "number" ? percent : undefined;
+}
+
+/** What is being done after an event, while the agent doesn't say anything yet, or any more; undefined while it does. */
 function stepAfter(event: AgentEvent): string | undefined {
   if (event.type === "turn" || (event.type === "data" && event.name === "run"))
     return "preparing the sandbox";
-  if (event.type !== "data" || event.name !== "setup") return undefined;
-  const { state, command } = Object(event.data);
+  if (event.type !== "data") return undefined;
+  const { state, command, stage } = Object(event.data);
+  if (event.name === "stage") return stages[String(stage)];
+  if (event.name !== "setup") return undefined;
   if (state === "waiting") return "waiting for another run's setup";
   return state === "ended"
     ? "starting the agent"
