@@ -309,6 +309,44 @@ describe("runs", () => {
     expect(complaints).toEqual([]);
   });
 
+  it("stream in without moving what is read, and appear at the top where that is in view", async (context) => {
+    const { page } = await signedIn(context, { height: 420 });
+    const start = (runId: string) => server.client.run(demo(["say In."], { runId })).result;
+    await Promise.all(Array.from({ length: 8 }, (_, at) => start(`earlier-${at}`)));
+    const list = page.getByRole("list", { name: "Runs" });
+    await list.getByText("earlier-0").waitFor();
+    // In the page, so that no frame lies between the two looks. The row in the middle is the one that is read.
+    const look = (id = "") =>
+      page.evaluate<{ id: string; top: number; height: number }>(`(() => {
+        const list = document.querySelector('ul[aria-label="Runs"]');
+        const { top, height } = list.parentElement.getBoundingClientRect();
+        const row = ${JSON.stringify(id)} === ""
+          ? document.elementFromPoint(300, top + height / 2).closest("li")
+          : [...list.children].find((one) => one.textContent.includes(${JSON.stringify(id)}));
+        return { id: row.querySelector("code").textContent, top: row.getBoundingClientRect().top, height: list.offsetHeight };
+      })()`);
+    const grown = (height: number) =>
+      page.waitForFunction(`document.querySelector('ul[aria-label="Runs"]').offsetHeight > ${height}`);
+    await page.evaluate(`document.querySelector('ul[aria-label="Runs"]').parentElement.scrollTo(0, 130)`);
+    const read = await look();
+    await start("in-above");
+    await grown(read.height);
+    expect(await look(read.id)).toMatchObject({ top: read.top });
+    // The control: where the page can't move its list, what is read moves.
+    await page.evaluate(`Object.defineProperty(Element.prototype, "scrollTop", {
+      ...Object.getOwnPropertyDescriptor(Element.prototype, "scrollTop"),
+      set() {},
+    })`);
+    const before = await look(read.id);
+    await start("in-more");
+    await grown(before.height);
+    expect((await look(read.id)).top).toBeGreaterThan(before.top);
+    await page.reload();
+    await list.getByText("in-more").waitFor();
+    await start("in-at-top");
+    await list.getByRole("listitem").first().getByText("in-at-top").waitFor();
+  });
+
   it("show on a phone and in the dark", async (context) => {
     const { page } = await signedIn(context, { theme: "dark", width: 390, height: 844 });
     await page.getByRole("listitem").first().waitFor();
@@ -351,8 +389,8 @@ describe("a run's page", () => {
     const { page } = await signedIn(context);
     await goTo(page, "/runs/timed");
     const timeline = page.getByRole("complementary", { name: "Facts of the run" });
-    for (const stage of ["Preparing", "Agent", "Finishing"])
-      await timeline.getByTitle(`${stage}: done`).waitFor();
+    for (const stage of ["Opening the sandbox", "Starting the agent", "Agent"])
+      await timeline.getByTitle(new RegExp(`^${stage}: done`)).waitFor();
     const call = records.find(({ event }) => event.type === "tool_call");
     const activity = page.getByRole("region", { name: "Activity" });
     expect(
@@ -504,6 +542,10 @@ describe("a real agent, with a scripted model", () => {
     await page.getByRole("button", { name: "Approve" }).click();
     await page.getByText("Written.").waitFor();
     expect(await ended("gemini")).toMatchObject({ ok: true });
+    await page
+      .getByTitle(/^Model: done/)
+      .first()
+      .waitFor();
     await page.getByRole("link", { name: "Files" }).click();
     await page.getByRole("region", { name: "notes.md" }).getByText("# Seen").waitFor();
     expect(await page.content()).not.toContain("key-of-this-test");

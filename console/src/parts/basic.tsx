@@ -50,7 +50,16 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-export function ErrorNote({ error, retry }: { readonly error: unknown; readonly retry?: () => void }) {
+export function ErrorNote({
+  error,
+  retry,
+  children,
+}: {
+  readonly error: unknown;
+  readonly retry?: () => void;
+  /** Where to go on. */
+  readonly children?: ReactNode;
+}) {
   const message = error instanceof Error ? error.message : String(error);
   return (
     <div role="alert" className="mx-auto max-w-xl px-6 py-12 text-center">
@@ -61,6 +70,7 @@ export function ErrorNote({ error, retry }: { readonly error: unknown; readonly 
           Try again
         </Button>
       )}
+      {children && <div className="mt-4 text-sm">{children}</div>}
     </div>
   );
 }

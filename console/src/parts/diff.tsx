@@ -6,6 +6,9 @@ const Rendered = lazy(() => import("./diff-rendered.js"));
 
 export type DiffLook = "split" | "unified";
 
+/** Two columns where there is room for them. */
+export const usualLook = (): DiffLook => (matchMedia("(min-width: 48rem)").matches ? "split" : "unified");
+
 /** A patch in git's format, file by file. */
 export function Patch({ text, look }: { readonly text: string; readonly look: DiffLook }) {
   return (

@@ -67,7 +67,14 @@ export function ConfinementMark({ receipt }: { readonly receipt: Confinement | u
 }
 
 /** Stands on every screen of a run that nothing confined. */
-export function UnconfinedBanner({ receipt }: { readonly receipt: Confinement | undefined }) {
+export function UnconfinedBanner({
+  receipt,
+  name,
+}: {
+  readonly receipt: Confinement | undefined;
+  /** Which of several runs it is. Default: there is one. */
+  readonly name?: string | undefined;
+}) {
   const { kind } = confinementOf(receipt);
   if (kind !== "unconfined" && kind !== "open") return null;
   const isBad = kind === "unconfined";
@@ -78,6 +85,7 @@ export function UnconfinedBanner({ receipt }: { readonly receipt: Confinement | 
     >
       <ShieldOff className="mt-0.5 size-4 shrink-0" aria-hidden />
       <p>
+        {name !== undefined && <code className="mr-2 font-medium">{name}</code>}
         {isBad
           ? "Unconfined: this run could touch what the server's user can touch. Nothing of it is guaranteed."
           : "No boundary: its request demanded none, so nothing of this run is guaranteed. The network was open to it."}

@@ -221,15 +221,17 @@ function FindingRow({ finding }: { readonly finding: Actor["findings"][number] }
       <button
         type="button"
         aria-expanded={isOpen}
-        className="flex w-full flex-wrap items-center gap-x-3 text-left"
+        className="flex w-full gap-x-3 text-left"
         onClick={() => setIsOpen(!isOpen)}
       >
-        <span className={finding.proven ? "text-good" : "text-bad"}>
+        <span className={`mt-0.5 ${finding.proven ? "text-good" : "text-bad"}`}>
           <Icon of={finding.proven ? <CircleCheck /> : <CircleX />} />
         </span>
-        <span className="font-medium">{promises[finding.capability]}</span>
-        <code className="text-muted">{finding.capability}</code>
-        <span className="sr-only">{finding.proven ? "proven" : "not proven"}</span>
+        <span className="flex min-w-0 flex-wrap gap-x-3">
+          <span className="font-medium">{promises[finding.capability]}</span>
+          <code className="text-muted">{finding.capability}</code>
+          <span className="sr-only">{finding.proven ? "proven" : "not proven"}</span>
+        </span>
       </button>
       {isOpen && (
         <div className="mt-1 space-y-1 pl-7 text-muted">

@@ -80,7 +80,7 @@ export function RunsScreen() {
             </button>
           ))}
         </div>
-        <div className="flex w-full flex-wrap gap-2 xl:ml-auto xl:w-auto">
+        <div className="grid w-full grid-cols-2 gap-2 md:flex xl:w-auto 2xl:ml-auto">
           <Choice
             label="Agent"
             all="Every agent"

@@ -26,6 +26,8 @@ export type Entry = EntryPlace &
         readonly kind: "call";
         readonly id: string;
         readonly name: string;
+        /** A command that prepared the environment, and no call of the agent. */
+        readonly isSetup: boolean;
         readonly input: unknown;
         printed: string;
         result?: EventOf<"tool_result">;
@@ -64,8 +66,8 @@ export interface RunSnapshot {
   readonly events: number;
   /** Empty in a run that was stored without times. */
   readonly stages: readonly Stage[];
-  /** What is done before the agent is at work, in words. */
-  readonly preparation: string | undefined;
+  /** What is done before and after the agent is at work, in words. */
+  readonly stage: string | undefined;
   readonly usage: EventOf<"usage"> | undefined;
   readonly result: RunResult | FailedResult | undefined;
   /** Why it can't be read. */
@@ -78,7 +80,7 @@ const empty: RunSnapshot = {
   plan: [],
   events: 0,
   stages: [],
-  preparation: undefined,
+  stage: undefined,
   usage: undefined,
   result: undefined,
   error: undefined,
@@ -149,6 +151,7 @@ export class RunLog {
 
   #publish(change: Partial<RunSnapshot>): void {
     const isLast = change.isLive === false;
+    if (change.result !== undefined) this.#conclude(change.result);
     this.#snapshot = { ...this.#snapshot, ...change };
     if (this.#isScheduled && !isLast) return;
     this.#isScheduled = true;
@@ -160,7 +163,7 @@ export class RunLog {
         plan: this.#plan,
         events: this.#events,
         stages: this.#stages.all.map((stage) => ({ ...stage })),
-        preparation: this.#stages.preparation,
+        stage: this.#stages.current,
         usage: this.#usage,
       };
       for (const listener of this.#listeners) listener();
@@ -168,6 +171,13 @@ export class RunLog {
     if (isLast) show();
     // A page in the background has no frames.
     else setTimeout(show, document.hidden ? 500 : 16);
+  }
+
+  #conclude({ error, receipt }: RunResult | FailedResult): void {
+    if (receipt !== undefined) this.#stages.conclude(receipt);
+    // The outcome says it, with its fix.
+    const told = this.#entries.findLastIndex((entry) => entry.kind === "error" && entry.message === error);
+    if (told !== -1) this.#entries.splice(told, 1);
   }
 
   #add(entry: Entry): void {
@@ -252,7 +262,8 @@ export class RunLog {
         break;
       case "data":
         if (event.name === "plan") this.#plan = planIn(event.data);
-        else if (event.name !== "run")
+        else if (event.name === "setup") this.#setUp(place, event.data);
+        else if (event.name !== "run" && event.name !== "stage")
           this.#add({ ...place, kind: "note", title: event.name, data: event.data });
         break;
       case "turn":
@@ -269,11 +280,30 @@ export class RunLog {
     return parent === undefined ? 0 : (this.#calls.get(parent)?.depth ?? 0) + 1;
   }
 
-  #call(place: EntryPlace, { id, name = "tool", input }: EventOf<"tool_call">) {
-    const call: Extract<Entry, { kind: "call" }> = { ...place, kind: "call", id, name, input, printed: "" };
+  #call(place: EntryPlace, { id, name = "tool", input }: EventOf<"tool_call">, isSetup = false) {
+    const call: Extract<Entry, { kind: "call" }> = {
+      ...place,
+      ...{ kind: "call", id, name, isSetup, input, printed: "" },
+    };
     this.#calls.set(id, call);
     this.#add(call);
     return call;
+  }
+
+  /** A command of the setup, as the call that it looks like. */
+  #setUp(place: EntryPlace, data: unknown): void {
+    const { state, index, command, text, exitCode }: Readonly<Record<string, unknown>> = Object(data);
+    const id = `setup ${index}`;
+    if (state === "waiting") this.#add({ ...place, kind: "note", title: "waits for another run's setup", data });
+    if (state === "started") this.#call(place, { type: "tool_call", id, name: "setup", input: { command } }, true);
+    const call = this.#calls.get(id);
+    if (call === undefined) return;
+    if (state === "output") call.printed += String(text);
+    if (state === "ended") {
+      call.result = { type: "tool_result", id, output: call.printed, isError: exitCode !== 0 };
+      if (place.at !== undefined) call.endedAt = place.at;
+    }
+    call.version += 1;
   }
 
   #ask(place: EntryPlace, event: EventOf<"interaction_request">): void {

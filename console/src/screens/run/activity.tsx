@@ -26,7 +26,7 @@ export function Activity({
   /** An entry is to be shown, by its key. */
   readonly onChoose: (entry: string) => void;
 }) {
-  const { entries, isLive, stages, preparation } = snapshot;
+  const { entries, isLive, stages, stage } = snapshot;
   const beganAt = stages[0]?.beganAt;
   const scroller = useRef<HTMLDivElement>(null);
   const count = entries.length + 1;
@@ -59,9 +59,8 @@ export function Activity({
         ref={scroller}
         className="min-h-0 flex-1 overflow-y-auto px-4 pt-4 pb-14 max-lg:max-h-[70vh] md:px-8"
       >
-        {isLive && preparation !== undefined && <Spinner label={visibleText(preparation)} />}
-        {isLive && preparation === undefined && entries.length === 0 && (
-          <Spinner label="Waiting for its first words" />
+        {isLive && entries.length === 0 && (
+          <Spinner label={stage === undefined ? "Waiting for its first words" : visibleText(stage)} />
         )}
         <ol className="relative" style={{ height: total }}>
           {rows.getVirtualItems().map(({ key, index, start }) => {

@@ -158,7 +158,7 @@ function Connection({ decision }: { readonly decision: Decision }) {
         {count > 1 && <span className="text-muted">{count} times</span>}
         <span className="min-w-0 text-muted">{visibleText(failure ?? reason)}</span>
         {!allowed && (
-          <Button look="quiet" className="ml-auto" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+          <Button className="ml-auto" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
             {isOpen ? "Hide the rule" : "Rule that would allow it"}
           </Button>
         )}
@@ -235,13 +235,16 @@ function Actors({ receipt: { actors } }: { readonly receipt: Receipt }) {
     <Part title="Who acted">
       <ul>
         {actors.map(({ kind, name, site, assurance, touches, subjects = [] }) => (
-          <li key={`${kind} ${name}`} className="flex flex-wrap gap-x-4 border-b border-line py-2">
-            <span className="w-40 font-medium">
+          <li
+            key={`${kind} ${name}`}
+            className="grid gap-x-4 border-b border-line py-2 md:grid-cols-[10rem_8rem_14rem_minmax(0,1fr)]"
+          >
+            <span className="font-medium break-words">
               {visibleText(name)} <span className="font-normal text-muted">{kind.toLowerCase()}</span>
             </span>
-            <span className="w-40">{sites[site]}</span>
+            <span>{sites[site]}</span>
             <span className={assurance === "outside" ? "text-wait" : ""}>{assurances[assurance]}</span>
-            <span className="min-w-0 flex-1 truncate text-right text-muted">
+            <span className="break-words text-muted">
               {subjects.length > 0 ? subjects.map(visibleText).join(", ") : touches.join(", ")}
             </span>
           </li>

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { useState } from "react";
 import { Button, Empty, ErrorNote, Icon, Spinner } from "../../parts/basic.js";
-import { Changes, type DiffLook, Patch } from "../../parts/diff.js";
+import { Changes, type DiffLook, Patch, usualLook } from "../../parts/diff.js";
 import { bytesText, visibleText } from "../../parts/words.js";
 import { clientOf, type Receipt, type RunPlace } from "../../server/client.js";
 import { download } from "../../server/download.js";
@@ -69,7 +69,7 @@ function PatchPart({
   readonly changes: NonNullable<Outputs["patch"]>["changes"];
   readonly isComplete: boolean;
 }) {
-  const [look, setLook] = useState<DiffLook>("split");
+  const [look, setLook] = useState(usualLook);
   const { data, error, refetch } = useQuery({ ...patchOf(place), enabled: changes.length > 0 });
   const looks: readonly DiffLook[] = ["split", "unified"];
   return (

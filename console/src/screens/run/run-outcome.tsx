@@ -4,12 +4,12 @@ import type { RunSnapshot } from "../../server/run-log.js";
 
 /** How the run ended: at the end of its activity. */
 export function Outcome({ snapshot }: { readonly snapshot: RunSnapshot }) {
-  const { result, isLive, entries } = snapshot;
+  const { result, isLive, entries, stage } = snapshot;
   if (result === undefined) {
     if (!isLive || entries.length === 0) return null;
     return (
       <div className="-my-8 -ml-6 w-fit">
-        <Spinner label="Working" />
+        <Spinner label={stage === undefined ? "Working" : visibleText(stage)} />
       </div>
     );
   }
@@ -34,9 +34,9 @@ export function Outcome({ snapshot }: { readonly snapshot: RunSnapshot }) {
           <Reasons failure={failure} />
         </div>
       )}
-      {warnings.map(({ message }) => (
-        <p key={message} className="text-sm text-wait">
-          {visibleText(message)}
+      {warnings.map(({ path, message }) => (
+        <p key={`${path} ${message}`} className="text-sm break-words text-wait">
+          {path !== undefined && <code>{visibleText(path)}</code>} {visibleText(message)}
         </p>
       ))}
     </div>

@@ -49,7 +49,14 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
     void cache.invalidateQueries({ queryKey: openQuestions.queryKey });
     void cache.invalidateQueries({ queryKey: ["workspace"] });
   }, [isLive, cache]);
-  if (missing !== null && info === undefined && snapshot.events === 0) return <ErrorNote error={missing} />;
+  if (missing !== null && info === undefined && snapshot.events === 0)
+    return (
+      <ErrorNote error={missing}>
+        <Link to="/runs" className="text-accent underline underline-offset-2">
+          All runs
+        </Link>
+      </ErrorNote>
+    );
   if (info === undefined) return <Spinner label="Reading the run" />;
   wasLiveAtFirst.current ??= info.state !== "ended";
   const wasLive = wasLiveAtFirst.current;

@@ -48,7 +48,7 @@ export function Waterfall({
         <TimesSwitch />
         {calls.length > maxCalls && <span className="text-xs text-muted">the latest {maxCalls} calls</span>}
       </div>
-      <p className="numeric mb-1 flex justify-between pr-[3.75rem] pl-[8.5rem] text-xs whitespace-nowrap text-muted">
+      <p className="numeric mb-1 flex justify-between pr-[4.75rem] pl-[8.5rem] text-xs whitespace-nowrap text-muted">
         <span>{textOf(beganAt)}</span>
         <span>{textOf(end)}</span>
       </p>
@@ -98,10 +98,10 @@ function BarRow({
       <svg className="h-3 w-full" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
         <rect x={Math.min(x, 99)} width={Math.max(1, width)} y="1" height="8" className={tone} />
       </svg>
-      <span className="numeric text-right text-muted">{duration}</span>
+      <span className="numeric text-right whitespace-nowrap text-muted">{duration}</span>
     </>
   );
-  const shape = "grid w-full grid-cols-[8rem_1fr_3.25rem] items-center gap-2 py-0.5 text-left text-xs";
+  const shape = "grid w-full grid-cols-[8rem_1fr_4.25rem] items-center gap-2 py-0.5 text-left text-xs";
   const title = `${[name, summary].filter(Boolean).join(" ")}: ${state}, ${began}, ${duration}`;
   if (entry === undefined)
     return (
@@ -125,13 +125,13 @@ function BarRow({
   );
 }
 
-const stageBar = ({ name, beganAt, endedAt }: RunSnapshot["stages"][number]): Bar => ({
+const stageBar = ({ name, beganAt, endedAt, depth }: RunSnapshot["stages"][number]): Bar => ({
   key: `${name} ${beganAt}`,
   name: visibleText(name),
-  depth: 0,
+  depth,
   beganAt,
   endedAt,
-  tone: name === "Agent" ? "fill-accent opacity-40" : "fill-muted opacity-50",
+  tone: name === "Agent" || name === "Model" ? "fill-accent opacity-40" : "fill-muted opacity-50",
   state: endedAt === undefined ? "under way" : "done",
 });
 
