@@ -830,6 +830,10 @@ describe("a comparison", () => {
     await offered.getByRole("link", { name: /right/ }).click();
     await page.getByText("What it said").waitFor();
     expect(new URL(page.url()).search).toBe("?a=left&b=right");
+    const requests = page.getByRole("region", { name: "request.json" });
+    await requests.getByText("run echo more").waitFor();
+    // What names a run isn't a difference of their requests.
+    expect(await requests.textContent()).not.toContain("runId");
     const boundaries = page.getByRole("definition").filter({ hasText: /Confined|No boundary/ });
     expect(await boundaries.allTextContents()).toEqual(["Confined", "No boundary"]);
     await page.getByText("not guaranteed").first().waitFor();
@@ -850,6 +854,10 @@ describe("a comparison", () => {
     // An ended run doesn't change, and neither does its address.
     await page.reload();
     await page.getByText("It was two.").waitFor();
+    const harnessFiles = [{ path: "large.txt", content: "x".repeat(140_000) }];
+    await server.client.run(demo(["say Large."], { runId: "large", harnessFiles })).result;
+    await goTo(page, "/compare?a=left&b=large");
+    await page.getByText("Without large: The request of the run 'large' isn't kept").waitFor();
     const { page: phone } = await signedIn(context, { theme: "dark", width: 390 });
     await goTo(phone, "/compare?a=left&b=right");
     await phone.getByText("It was two.").waitFor();

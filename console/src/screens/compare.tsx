@@ -1,3 +1,4 @@
+import type { RunRequest } from "@ambit/client";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { diffArrays } from "diff";
@@ -5,22 +6,24 @@ import { ArrowLeft } from "lucide-react";
 import { type ReactNode, useMemo, useState, useSyncExternalStore } from "react";
 import { Empty, ErrorNote, Icon, Spinner } from "../parts/basic.js";
 import { promises } from "../parts/capabilities.js";
-import { Changes, Patch } from "../parts/diff.js";
+import { Changes, Patch, usualLook } from "../parts/diff.js";
 import { confinementOf, outcomeOf } from "../parts/outcome.js";
 import { ConfinementMark, OutcomeMark, UnconfinedBanner } from "../parts/status.js";
 import {
   callSummary,
   dollarsText,
   durationText,
+  exactText,
   momentText,
   numberText,
   shortId,
   visibleText,
 } from "../parts/words.js";
 import { client, type Receipt, type RunInfo, type RunPlace } from "../server/client.js";
-import { patch, runInfo } from "../server/queries.js";
+import { patch, runInfo, runRequest } from "../server/queries.js";
 import type { Entry, RunLog, RunSnapshot } from "../server/run-log.js";
 import { type CompareSearch, placeOfA, placeOfB } from "./compare-search.js";
+import { anew, requestFileOf } from "./run/request-forms.js";
 import { useRunLog } from "./run/use-run-log.js";
 
 const route = getRouteApi("/compare");
@@ -141,12 +144,18 @@ interface Pair {
 function Comparison({ a, b }: Pair) {
   return (
     <div className="space-y-8 pb-8">
-      <UnconfinedBanner receipt={a.receipt} />
-      {confinementOf(a.receipt).kind !== confinementOf(b.receipt).kind && (
-        <UnconfinedBanner receipt={b.receipt} />
-      )}
+      <div className="-space-y-px">
+        {[a, b].map(({ place: { runId, projectId }, receipt }) => (
+          <UnconfinedBanner
+            key={`${projectId} ${runId}`}
+            receipt={receipt}
+            name={shortId(visibleText(runId))}
+          />
+        ))}
+      </div>
       <div className="space-y-8 px-4 text-sm md:px-8">
         <Facts a={a} b={b} />
+        <Requests a={a} b={b} />
         <Guarantees a={a} b={b} />
         <Calls a={a} b={b} />
         <FinalMessage a={a} b={b} />
@@ -273,6 +282,35 @@ function Facts({ a, b }: Pair) {
   );
 }
 
+/** What both were begun with, as far as it is kept and their reader may read it. */
+function Requests({ a, b }: Pair) {
+  const [ofA, ofB] = [useQuery(runRequest(a.place)), useQuery(runRequest(b.place))];
+  if (ofA.isLoading || ofB.isLoading) return <Spinner label="Reading the requests" />;
+  const missing = [
+    { run: a, error: ofA.error },
+    { run: b, error: ofB.error },
+  ].filter(({ error }) => error !== null);
+  const [textA, textB] = [requestTextOf(ofA.data), requestTextOf(ofB.data)];
+  return (
+    <Part title="What they were begun with">
+      {missing.map(({ run, error }) => (
+        <p key={`${run.place.projectId} ${run.place.runId}`} className="text-muted">
+          Without <code>{shortId(visibleText(run.place.runId))}</code>: {visibleText(error?.message ?? "")}
+        </p>
+      ))}
+      {missing.length === 0 &&
+        (textA === textB ? (
+          <p className="text-muted">Both had the same request.</p>
+        ) : (
+          <Changes changes={[{ path: "request.json", oldText: textA, newText: textB }]} look={usualLook()} />
+        ))}
+    </Part>
+  );
+}
+
+const requestTextOf = (request: RunRequest | undefined) =>
+  request === undefined ? "" : exactText(requestFileOf(anew(request)));
+
 /** Who guarantees what, where that isn't the same of both. */
 function Guarantees({ a, b }: Pair) {
   const [givenByA, givenByB] = [giversOf(a.receipt), giversOf(b.receipt)];
@@ -314,7 +352,7 @@ function giversOf(receipt: Receipt | undefined) {
 type Call = Extract<Entry, { kind: "call" }>;
 
 const callsOf = ({ entries }: RunSnapshot): readonly Call[] =>
-  entries.filter((entry) => entry.kind === "call");
+  entries.flatMap((entry) => (entry.kind === "call" && !entry.isSetup ? [entry] : []));
 
 const nameOfCall = ({ name, input }: Call) => `${visibleText(name)} ${callSummary(input)}`;
 
@@ -387,7 +425,7 @@ function FinalMessage({ a, b }: Pair) {
       {textA === textB ? (
         <p className="text-muted">{textA === "" ? "Neither run said anything." : "Both said the same."}</p>
       ) : (
-        <Changes changes={[{ path: "output.md", oldText: textA, newText: textB }]} look="split" />
+        <Changes changes={[{ path: "output.md", oldText: textA, newText: textB }]} look={usualLook()} />
       )}
     </Part>
   );

@@ -7,8 +7,9 @@ import { Button, ErrorNote, Icon, inputClass, Kbd, Spinner } from "../parts/basi
 import { promises } from "../parts/capabilities.js";
 import { useMay } from "../parts/session-context.js";
 import { shortId, visibleText } from "../parts/words.js";
-import { client, clientOf } from "../server/client.js";
+import { client } from "../server/client.js";
 import { type ChosenFolder, withFolder, withNamesOf } from "../server/folder.js";
+import { runRequest } from "../server/queries.js";
 import { anew, hidden } from "./run/request-forms.js";
 import { FolderDrop } from "./start-folder.js";
 
@@ -70,11 +71,9 @@ function read(text: string): Reading {
 export function StartScreen() {
   const { again: runId, project: projectId } = route.useSearch();
   const earlier = useQuery({
-    queryKey: ["request", projectId, runId],
-    queryFn: async ({ signal }) => anew(await clientOf({ projectId }).runRequest(runId ?? "", { signal })),
+    ...runRequest({ runId: runId ?? "", projectId }),
     enabled: runId !== undefined,
-    staleTime: Number.POSITIVE_INFINITY,
-    retry: false,
+    select: anew,
   });
   if (runId === undefined) return <Editor key="" first={examples[0]?.request} />;
   if (earlier.isError) return <ErrorNote error={earlier.error} />;

@@ -69,3 +69,11 @@ export const patch = (place: RunPlace) =>
     queryFn: ({ signal }) => clientOf(place).patch(place.runId, { signal }),
     staleTime: Number.POSITIVE_INFINITY,
   });
+
+/** What a run was begun with, without its secrets. */
+export const runRequest = (place: RunPlace) =>
+  queryOptions({
+    queryKey: ["request", place.projectId, place.runId],
+    queryFn: ({ signal }) => clientOf(place).runRequest(place.runId, { signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
