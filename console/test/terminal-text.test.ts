@@ -1,3 +1,4 @@
+import emulators from "@xterm/headless";
 import { describe, expect, it } from "vitest";
 import { terminalLines, textOf } from "../src/parts/terminal-text.js";
 
@@ -74,7 +75,39 @@ const attacks: readonly (readonly [what: string, printed: string, hidden: string
   ["reordered text", "\u202erm -rf /", "rm -rf /"],
 ];
 
+/** A real emulator after that output: its control. */
+async function emulated(printed: string) {
+  const terminal = new emulators.Terminal({ allowProposedApi: true, convertEol: true });
+  const obeyed: string[] = [];
+  terminal.onTitleChange((title) => obeyed.push(`title ${title}`));
+  terminal.onData((answer) => obeyed.push(`answer ${answer}`));
+  for (const [code, what] of [
+    [8, "link"],
+    [52, "clipboard"],
+  ] as const)
+    terminal.parser.registerOscHandler(code, (data) => obeyed.push(`${what} ${data}`) > 0);
+  await new Promise<void>((resolve) => terminal.write(printed, resolve));
+  return { terminal, obeyed };
+}
+
+/** What a person sees there, on a white ground. */
+function seenIn({ buffer, rows, cols }: Awaited<ReturnType<typeof emulated>>["terminal"]): string {
+  const cells = (row: number) =>
+    Array.from({ length: cols }, (_, column) => buffer.active.getLine(row)?.getCell(column)).map((cell) => {
+      if (cell === undefined || cell.isInvisible() !== 0) return " ";
+      const isOnItself = cell.isFgPalette() && cell.isBgPalette() && cell.getFgColor() === cell.getBgColor();
+      const isGround = cell.isFgRGB() && cell.isBgDefault() && cell.getFgColor() === 0xffffff;
+      return isOnItself || isGround ? " " : cell.getChars() || " ";
+    });
+  return Array.from({ length: rows }, (_, row) => cells(row).join("")).join("\n");
+}
+
 describe("an attack with", () => {
+  it.each(attacks)("%s misleads in an emulator: the control", async (_what, printed, hidden) => {
+    const seen = seenIn((await emulated(printed)).terminal);
+    expect(!seen.includes(hidden) || seen.includes("\u202e")).toBe(true);
+  });
+
   it.each(attacks)("%s hides nothing", (_what, printed, hidden) => {
     const lines = terminalLines(printed);
     const all = lines.flatMap(({ spans, replaced }) => [...replaced, textOf(spans)]).join("\n");
@@ -83,15 +116,22 @@ describe("an attack with", () => {
   });
 
   it.each([
-    ["a title", `${esc}]0;another title\u0007text`, "text"],
+    ["a title", `${esc}]0;another title\u0007text`, "text", ["title another title"]],
     [
       "a link that says another address",
       `${esc}]8;;https://evil.example\u0007https://bank.example${esc}]8;;\u0007`,
       "https://bank.example",
+      ["link ;https://evil.example", "link ;"],
     ],
-    ["the clipboard", `${esc}]52;c;cm0gLXJmIC8=${esc}\\text`, "text"],
-    ["a device's answer", `${esc}[6n${esc}[c${esc}P+q544e${esc}\\text`, "text"],
-  ])("%s does nothing, and isn't shown", (_what, printed, expected) => {
+    ["the clipboard", `${esc}]52;c;cm0gLXJmIC8=${esc}\\text`, "text", ["clipboard c;cm0gLXJmIC8="]],
+    [
+      "a device's answer",
+      `${esc}[6n${esc}[c${esc}P+q544e${esc}\\text`,
+      "text",
+      [`answer ${esc}[1;1R`, `answer ${esc}[?1;2c`],
+    ],
+  ])("%s does nothing, and isn't shown", async (_what, printed, expected, control) => {
+    expect((await emulated(printed)).obeyed).toEqual(control);
     expect(shown(printed)).toEqual([expected]);
   });
 
