@@ -191,13 +191,13 @@ export class AtCapacity extends AmbitError {
   }
 }
 
-/** The caller waits until the session's other run has ended, or ends it. */
+/** The caller waits until what uses the session has ended, or ends it. */
 export class SessionInUse extends AmbitError {
   readonly code = "session_in_use";
   override readonly retryable = true;
 
-  constructor(session: string) {
-    super(`Session '${session}' is busy with another run.`);
+  constructor(session: string, user = "another run") {
+    super(`Session '${session}' is busy with ${user}.`);
   }
 }
 

@@ -6,6 +6,7 @@ import { insideProgram } from "../../scripts/build/bundling.mjs";
 const programs = [
   { entry: "dist/inside/collect.js", bundle: "dist/collector.cjs" },
   { entry: "dist/inside/snapshot/main.js", bundle: "dist/snapshots.cjs" },
+  { entry: "dist/inside/terminal.js", bundle: "dist/terminal.cjs" },
 ];
 
 for (const { entry, bundle } of programs)

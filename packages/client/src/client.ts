@@ -1,6 +1,7 @@
 import type { InteractionAnswer, RunRequest, Schema } from "./api.js";
 import { Http, type HttpOptions } from "./http.js";
 import { Run, type RunOptions } from "./run.js";
+import { Terminal, type TerminalSize } from "./terminal.js";
 
 export interface ClientOptions extends HttpOptions {
   /** The project of every request, where the operator's token may act for several. */
@@ -263,6 +264,18 @@ export class AmbitClient {
     return await this.#download(at("sessions", sessionId, "files", ...path.split("/")), options);
   }
 
+  /**
+   * A terminal in an idle session, where the server allows it: a shell with the session's boundary. The session's runs wait until
+   * it has ended. Rejects with `session_in_use` while a run or another terminal has the session.
+   */
+  async openTerminal(
+    sessionId: string,
+    { signal, columns = 80, rows = 24 }: CallOptions & Partial<TerminalSize> = {},
+  ): Promise<Terminal> {
+    const path = at("sessions", sessionId, "terminals");
+    return await Terminal.open(this.#http, path, this.#project, { columns, rows }, signal);
+  }
+
   async takeSnapshot(sessionId: string, options: CallOptions = {}): Promise<Schema<"SnapshotInfo">> {
     return await this.#post(at("sessions", sessionId, "snapshot"), options);
   }
@@ -371,7 +384,7 @@ export class AmbitClient {
     return await this.#http.json("/ready", options);
   }
 
-  get #project(): { readonly projectId?: string } {
+  get #project(): { readonly projectId?: string } & Readonly<Record<string, string>> {
     return this.#projectId === undefined ? {} : { projectId: this.#projectId };
   }
 

@@ -530,6 +530,22 @@ export interface components {
             /** @description Everything of the page's runs but `sessionId`, `messages` and `runId`: a RunRequest, planned now. Needed for `run`. It is encrypted in the token, and the page can't read it. */
             request?: Record<string, unknown>;
         };
+        /** TerminalRequest */
+        TerminalRequest: {
+            /** @description Characters of a line. */
+            columns?: number;
+            /** @description Lines. */
+            rows?: number;
+        };
+        /** TerminalInput */
+        TerminalInput: {
+            /** @description What is typed, as a terminal sends it: Enter is a carriage return. */
+            input?: string;
+            /** @description Characters of a line. */
+            columns?: number;
+            /** @description Lines. */
+            rows?: number;
+        };
         /** CancelTurnRequest */
         CancelTurnRequest: {
             id: string;
@@ -1545,6 +1561,27 @@ export interface components {
                 executable: boolean;
             }[];
             complete: boolean;
+        };
+        /** TerminalRecord */
+        TerminalRecord: {
+            /** @constant */
+            kind: "opened";
+            terminalId: string;
+        } | {
+            /** @constant */
+            kind: "output";
+            /**
+             * Format: base64
+             * @description Bytes that the terminal prints, in base64: a character may be cut.
+             */
+            data: string;
+        } | {
+            /** @constant */
+            kind: "ended";
+            /** @description The shell's; null where something else ended it. */
+            exitCode: number | null;
+            /** @description Why it ended before its shell did. */
+            reason?: string;
         };
         /** SnapshotInfo */
         SnapshotInfo: {

@@ -11,6 +11,8 @@ export type {
   StreamRecord,
 } from "./api.js";
 export { AmbitClient, type ClientOptions } from "./client.js";
+export { ControlStringFilter } from "./control-strings.js";
 export { AmbitError, type AmbitErrorCode, type Gap, type Issue } from "./errors.js";
 export type { Run, RunOptions } from "./run.js";
+export type { Terminal, TerminalEnd, TerminalSize } from "./terminal.js";
 export { verifyWebhook, type WebhookMessage } from "./webhooks.js";

@@ -10,8 +10,7 @@ export class StreamCut extends Error {
 }
 
 /**
- * The records of an NDJSON response as they arrive. Blank lines, which keep a silent stream alive, are skipped, and a
- * record that was cut off isn't one.
+ * The records of an NDJSON response as they arrive. A record that was cut off isn't one.
  *
  * @param silenceMs without a byte; the server sends one every 15 s.
  * @throws StreamCut if the stream is silent for that long, or fails
@@ -21,6 +20,14 @@ export async function* recordsOf(
   body: ReadableStream<Uint8Array>,
   silenceMs: number,
 ): AsyncGenerator<StreamRecord, void, void> {
+  for await (const line of linesOf(body, silenceMs)) yield recordOf(line);
+}
+
+/** The same as texts. Blank lines, which keep a silent stream alive, are skipped. */
+export async function* linesOf(
+  body: ReadableStream<Uint8Array>,
+  silenceMs: number,
+): AsyncGenerator<string, void, void> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let pieces: string[] = [];
@@ -36,7 +43,7 @@ export async function* recordsOf(
       for (const line of lines) {
         const text = pieces.join("");
         [pieces, length] = [[line], line.length];
-        if (text.trim() !== "") yield recordOf(text);
+        if (text.trim() !== "") yield text;
       }
     }
   } finally {

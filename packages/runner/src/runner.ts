@@ -72,7 +72,7 @@ import { actorsInDoubt } from "./run/run-state.js";
 import { WorkspaceFilling, WorkspaceOutputs } from "./run/workspace.js";
 import { AgentPool } from "./session/agent-pool.js";
 import { discardSession } from "./session/next-sandbox.js";
-import type { SessionHolding, SessionKeeper, SessionName } from "./session/session.js";
+import type { Session, SessionHolding, SessionKeeper, SessionName } from "./session/session.js";
 import { Sessions } from "./session/sessions.js";
 import { AgentStarter } from "./session/start-agent.js";
 import { tokens } from "./tokens.js";
@@ -319,6 +319,31 @@ export class Runner {
     return this.#sessions.opened(session, project)?.sandbox;
   }
 
+  /**
+   * Lets a person do something in the sandbox of an idle session, which no run gets meanwhile. The session's next run is warned
+   * of it. Undefined if there is none of that name here.
+   *
+   * @param visitor for the next run's warning: `the operator`
+   * @param act its signal aborts when the session is ended, or this runner is
+   * @throws RequestInvalid for a sandbox without a boundary, or with a folder of the user's; SessionInUse, AtCapacity; what `act`
+   * throws
+   */
+  async visit<Result>(
+    { session: id, project }: SessionName,
+    visitor: string,
+    act: (sandbox: Sandbox, signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    this.#refuseWhileDraining();
+    const interrupt = new AbortController();
+    const visit = async (session: Session) => {
+      const issue = whyNoVisit(session);
+      if (issue !== undefined) throw new RequestInvalid([{ path: "sessionId", message: issue }]);
+      return await session.visit(visitor, () => act(session.sandbox, interrupt.signal));
+    };
+    const user = `a terminal of ${visitor}: close it, or wait until it ends`;
+    return await this.#sessions.using(id, project, visit, { user, interrupt });
+  }
+
   /** Closes all sandboxes at once, except for those that another runner can continue. */
   abandonSessions(): Promise<void> {
     return this.#sessions.abandon();
@@ -336,6 +361,7 @@ export class Runner {
     this.#draining = true;
     const poolClosed = this.#pool.close();
     this.#sessions.leave();
+    const interrupted = this.#sessions.interrupt();
     const running = [...this.#runs.values()];
     const timer = setTimeout(() => {
       for (const run of running) run.cancel(new RunCancelled("The runner is shutting down."));
@@ -343,6 +369,7 @@ export class Runner {
     await Promise.all(running.map((run) => run.ended));
     clearTimeout(timer);
     await poolClosed;
+    await interrupted;
     await this.#sessions.close();
     await this.#argumentsChecker.close();
     const { sandboxes } = this.registry.knownCandidates();
@@ -410,6 +437,15 @@ export class Runner {
     });
     return run;
   }
+}
+
+/** What a person does there would be done to the host. Pure. */
+function whyNoVisit({ sandbox, isInPlace }: Pick<Session, "sandbox" | "isInPlace">): string | undefined {
+  if (sandbox.confinement !== "confined")
+    return "is a session without a boundary, where a terminal would be one of the runner's host: begin it with a sandboxPermission";
+  if (isInPlace)
+    return "is a session whose workspace is a folder of the host, which changes in its runs alone: use a terminal of the host";
+  return undefined;
 }
 
 /**

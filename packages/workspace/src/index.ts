@@ -15,5 +15,6 @@ export { packSnapshot, unpackSnapshot } from "./snapshots/archive.js";
 export { Snapshots } from "./snapshots/snapshots.js";
 export type { LocalEntry } from "./sources/local.js";
 export { Spool } from "./spool.js";
+export { type OpenedTerminal, openTerminal } from "./terminal.js";
 export type { Beginning, BeginOptions, Filled, FillOptions } from "./workspaces.js";
 export { Workspaces } from "./workspaces.js";

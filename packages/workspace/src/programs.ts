@@ -18,7 +18,7 @@ require("vm").runInThisContext("(function(require,module,exports){"+take(lengths
 module.exports.main(take(lengths[1]))`;
 
 /** A program of Ambit that runs inside sandboxes. */
-type InsideProgram = "#collector" | "#snapshots";
+type InsideProgram = "#collector" | "#snapshots" | "#terminal";
 
 const require = createRequire(import.meta.url);
 const programs = new Map<InsideProgram, Promise<Buffer>>();

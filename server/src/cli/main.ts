@@ -215,6 +215,17 @@ function program(): Command {
       await finish(answer(question, options));
     });
   ambit
+    .command("terminal <session>")
+    .description(
+      "a shell in the sandbox of a server's idle session, with the session's boundary; by its id, or the beginning of it",
+    )
+    .option("--project <id>", "the project of the session, where the operator's token may act for several")
+    .option("--url <url>", serverOption)
+    .action(async (session, options) => {
+      const { terminal } = await import("./commands/terminal.js");
+      await finish(terminal(session, options));
+    });
+  ambit
     .command("deliveries")
     .description("the messages of webhooks that a server keeps, and what became of them")
     .addOption(

@@ -57,6 +57,28 @@ export const previewSettingsSchema = z
   });
 export type PreviewSettings = z.output<typeof previewSettingsSchema>;
 
+/** Terminals in the sandboxes of kept sessions, for people. */
+export const terminalSettingsSchema = z.strictObject({
+  enabled: z.boolean().default(false).meta({
+    description:
+      "Whether callers may open a terminal in a session between its runs: a shell with the session's boundary, whose commands no permission and no tool policy decides. For the operator's token, and tenants' in their own sessions; in the console, for the role `operator`.",
+  }),
+  maxTerminals: z.int().min(1).max(1_000).default(16).meta({
+    description: "Open terminals of this replica; beyond that, 429. A session has one at a time.",
+  }),
+  maxPerProject: z
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(4)
+    .meta({ description: "Open terminals of one project; beyond that, 429." }),
+  idleTimeoutMs: z.int().min(1_000).max(86_400_000).default(1_800_000).meta({
+    description:
+      "Milliseconds without anything typed, after which a terminal ends: while it is open, the session's runs wait.",
+  }),
+});
+export type TerminalSettings = z.output<typeof terminalSettingsSchema>;
+
 /** Where the server calls back for new values of credentials. */
 export const credentialSettingsSchema = z.strictObject({
   privateHosts: z.enum(["allow", "refuse", "auto"]).default("auto").meta({
@@ -142,6 +164,7 @@ const serverSchema = z.strictObject({
     })
     .prefault({}),
   preview: previewSettingsSchema.prefault({}),
+  terminals: terminalSettingsSchema.prefault({}),
   maxConnections: z.int().min(16).max(1_000_000).default(4_096).meta({
     description:
       "Open connections; at most half of the files that the process may open. Half of them is for callers that aren't known yet: one more, and the oldest of these ends. A tenant's share is a fifth of the others; beyond, 429.",

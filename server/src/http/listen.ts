@@ -32,6 +32,7 @@ import { Beginnings } from "./runs/beginnings.js";
 import { Readers } from "./runs/readers.js";
 import { RunQueue } from "./runs/run-queue.js";
 import type { ServedRuns } from "./server-context.js";
+import { Terminals } from "./sessions/terminals.js";
 
 /** Milliseconds that callers get to read the rest of their responses once the runs have ended. */
 const closeGraceMs = 2_000;
@@ -244,6 +245,7 @@ function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle
       perProject: maxReadersPerProject,
       minReadingMs,
     }),
+    terminals: new Terminals(settings.server.terminals),
     probing: () => lifecycle.probing,
     isDraining: () => lifecycle.isDraining,
     version: version(),

@@ -52,6 +52,54 @@ export const sessionFilesResponseSchema = z.strictObject({
 });
 export type SessionFilesResponse = z.infer<typeof sessionFilesResponseSchema>;
 
+const terminalSide = (what: string) => z.int().min(1).max(1_000).meta({ description: what });
+const terminalSizeShape = {
+  columns: terminalSide("Characters of a line."),
+  rows: terminalSide("Lines."),
+};
+
+/** `POST /sessions/{sessionId}/terminals` */
+export const terminalRequestSchema = z.strictObject({
+  columns: terminalSizeShape.columns.default(80),
+  rows: terminalSizeShape.rows.default(24),
+});
+
+/** `POST /sessions/{sessionId}/terminals/{terminalId}` */
+export const terminalInputSchema = z
+  .strictObject({
+    input: z
+      .string()
+      .min(1)
+      .max(65_536)
+      .optional()
+      .meta({ description: "What is typed, as a terminal sends it: Enter is a carriage return." }),
+    columns: terminalSizeShape.columns.optional(),
+    rows: terminalSizeShape.rows.optional(),
+  })
+  .refine(({ columns, rows }) => (columns === undefined) === (rows === undefined), {
+    error: "columns and rows belong together",
+  })
+  .refine(({ input, columns }) => input !== undefined || columns !== undefined, {
+    error: "needs input, or columns and rows",
+  });
+
+/** The lines of `POST /sessions/{sessionId}/terminals`. */
+export const terminalRecordSchema = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("opened"), terminalId: z.string() }),
+  z.strictObject({
+    kind: z.literal("output"),
+    data: z
+      .base64()
+      .meta({ description: "Bytes that the terminal prints, in base64: a character may be cut." }),
+  }),
+  z.strictObject({
+    kind: z.literal("ended"),
+    exitCode: z.int().nullable().meta({ description: "The shell's; null where something else ended it." }),
+    reason: z.string().optional().meta({ description: "Why it ended before its shell did." }),
+  }),
+]);
+export type TerminalRecord = z.infer<typeof terminalRecordSchema>;
+
 /** `POST /runs/{runId}/messages` */
 export const runMessageSchema = z.strictObject({
   content: z

@@ -30,6 +30,7 @@ import { sessionRoutes } from "./runs/session-routes.js";
 import { usageRoutes } from "./runs/usage-routes.js";
 import type { Exchange, ServerContext } from "./server-context.js";
 import { workspaceRoutes } from "./sessions/routes.js";
+import { terminalRoutes } from "./sessions/terminal-routes.js";
 import { snapshotRoutes } from "./snapshots/routes.js";
 
 /** Every route of the server. */
@@ -145,6 +146,7 @@ export const routes: readonly HttpRoute[] = [
   ...interactionRoutes,
   ...sessionRoutes,
   ...workspaceRoutes,
+  ...terminalRoutes,
   ...snapshotRoutes,
   {
     method: "GET",

@@ -17,6 +17,7 @@ import type { HostResponse } from "./route-schemas.js";
 import type { Beginnings } from "./runs/beginnings.js";
 import type { Readers } from "./runs/readers.js";
 import type { RunQueue } from "./runs/run-queue.js";
+import type { Terminals } from "./sessions/terminals.js";
 
 /** The context of the routes. */
 export interface ServerContext {
@@ -27,6 +28,7 @@ export interface ServerContext {
   /** The API for doors. */
   readonly inner: InnerApi;
   readonly readers: Readers;
+  readonly terminals: Terminals;
   /** What left workspaces of runs. */
   readonly files: KeptFiles;
   readonly unread: UnreadTexts;

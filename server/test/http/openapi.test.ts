@@ -144,6 +144,8 @@ const isSent: ReadonlySet<string> = new Set([
   "RunRequest",
   "KillRequest",
   "TokenRequest",
+  "TerminalRequest",
+  "TerminalInput",
   "RunMessage",
   "CancelTurnRequest",
   "InteractionAnswer",

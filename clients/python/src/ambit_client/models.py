@@ -1314,6 +1314,40 @@ class TokenRequest(BaseModel):
     """
 
 
+class TerminalRequest(BaseModel):
+    model_config = ConfigDict(
+        extra='forbid',
+        populate_by_name=True,
+    )
+    columns: Annotated[int | None, Field(ge=1, le=1000)] = None
+    """
+    Characters of a line.
+    """
+    rows: Annotated[int | None, Field(ge=1, le=1000)] = None
+    """
+    Lines.
+    """
+
+
+class TerminalInput(BaseModel):
+    model_config = ConfigDict(
+        extra='forbid',
+        populate_by_name=True,
+    )
+    input: Annotated[str | None, Field(max_length=65536, min_length=1)] = None
+    """
+    What is typed, as a terminal sends it: Enter is a carriage return.
+    """
+    columns: Annotated[int | None, Field(ge=1, le=1000)] = None
+    """
+    Characters of a line.
+    """
+    rows: Annotated[int | None, Field(ge=1, le=1000)] = None
+    """
+    Lines.
+    """
+
+
 class CancelTurnRequestTarget(BaseModel):
     model_config = ConfigDict(
         populate_by_name=True,
@@ -2628,6 +2662,65 @@ class SessionFilesResponse(BaseModel):
     path: str
     entries: list[SessionFilesResponseEntry]
     complete: bool
+
+
+class TerminalRecordTerminalRecord(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    kind: Literal['opened']
+    terminal_id: Annotated[str, Field(alias='terminalId')]
+
+
+class TerminalRecordTerminalRecord1(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    kind: Literal['output']
+    data: Annotated[
+        str,
+        Field(
+            json_schema_extra={'contentEncoding': 'base64'},
+            pattern='^$|^(?:[0-9a-zA-Z+/]{4})*(?:(?:[0-9a-zA-Z+/]{2}==)|(?:[0-9a-zA-Z+/]{3}=))?$',
+        ),
+    ]
+    """
+    Bytes that the terminal prints, in base64: a character may be cut.
+    """
+
+
+class TerminalRecordTerminalRecord2ExitCode(RootModel[int]):
+    root: Annotated[int, Field(ge=-9007199254740991, le=9007199254740991)]
+    """
+    The shell's; null where something else ended it.
+    """
+
+
+class TerminalRecordTerminalRecord2(BaseModel):
+    model_config = ConfigDict(
+        populate_by_name=True,
+    )
+    kind: Literal['ended']
+    exit_code: Annotated[
+        TerminalRecordTerminalRecord2ExitCode | None, Field(alias='exitCode')
+    ]
+    """
+    The shell's; null where something else ended it.
+    """
+    reason: str | None = None
+    """
+    Why it ended before its shell did.
+    """
+
+
+class TerminalRecord(
+    RootModel[
+        TerminalRecordTerminalRecord
+        | TerminalRecordTerminalRecord1
+        | TerminalRecordTerminalRecord2
+    ]
+):
+    root: TerminalRecordTerminalRecord | TerminalRecordTerminalRecord1 | TerminalRecordTerminalRecord2
 
 
 class SnapshotInfo(BaseModel):

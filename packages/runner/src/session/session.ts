@@ -198,6 +198,18 @@ export interface WorkspaceCommit {
   readonly commit: string;
 }
 
+/** A person's use of a session between two runs, such as a terminal. */
+export interface Visit {
+  /** `the operator ("Ada")` */
+  readonly visitor: string;
+  /** Milliseconds since 1970. */
+  readonly begunAt: number;
+  readonly endedAt: number;
+}
+
+/** Visits that the next run is told of; of more, the newest. */
+const maxVisits = 20;
+
 /** An agent that was started ahead in a session's sandbox. */
 interface AgentAhead {
   readonly agent: PreparedAgent;
@@ -250,6 +262,8 @@ export class Session {
   commit: WorkspaceCommit | undefined;
   /** Whether commands in it may have been killed: in a turn that was cut off, or by a copy or another runner. */
   wasCutOff: boolean;
+  /** Those since the last run. */
+  visits: readonly Visit[] = [];
   readonly processes = new LiveProcesses();
   /** By port; closed with the session. */
   readonly previews = new Map<number, Preview>();
@@ -311,6 +325,21 @@ export class Session {
       this.#asker = { sessionId, runId: undefined };
       this.#between ??= new DecisionTally(betweenRuns);
     };
+  }
+
+  /**
+   * A person does something in its sandbox, which no one approved call by call: what the runner knew of the workspace isn't
+   * known any more, and commands in it may be killed.
+   */
+  async visit<Result>(visitor: string, act: () => Promise<Result>): Promise<Result> {
+    this.commit = undefined;
+    this.wasCutOff = true;
+    const begunAt = Date.now();
+    try {
+      return await act();
+    } finally {
+      this.visits = [...this.visits, { visitor, begunAt, endedAt: Date.now() }].slice(-maxVisits);
+    }
   }
 
   /** The connections that its processes tried to make before a run had it. */

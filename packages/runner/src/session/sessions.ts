@@ -34,6 +34,7 @@ import {
   type SuspendedSession,
   sessionFingerprintOf,
   suspendedSessionSchema,
+  type Visit,
 } from "./session.js";
 
 interface Kept {
@@ -45,6 +46,10 @@ interface Kept {
 interface Use {
   /** Resolves when the session is free again. */
   readonly end: PromiseWithResolvers<void>;
+  /** What uses it, for those that it keeps out. Default: a run. */
+  readonly user?: string;
+  /** Ends the use. Undefined for one that ends by itself, or as its run does. */
+  readonly interrupt?: AbortController;
   /** Undefined until it is open. */
   session?: Session;
 }
@@ -130,7 +135,7 @@ export class Sessions {
     if (key === undefined)
       return this.#lend(await this.#openNew(plan, secrets, borrower), borrower, undefined);
     for (let inUse = this.#inUse.get(key); inUse !== undefined; inUse = this.#inUse.get(key)) {
-      if (!waitsForSession(request)) throw new SessionInUse(request.sessionId ?? "");
+      if (!waitsForSession(request)) throw new SessionInUse(request.sessionId ?? "", inUse.user);
       const { promise } = inUse.end;
       await borrower.untimed(() => unlessAborted(borrower.signal, () => promise));
     }
@@ -139,6 +144,8 @@ export class Sessions {
     try {
       const session = await this.#next(key, plan, borrower);
       use.session = session;
+      for (const visit of session.visits) borrower.warn(visitWarning(visit));
+      session.visits = [];
       session.hadVisibleCredentials ||= visibleCredentials(request, plan).length > 0;
       return this.#lend(session, borrower, key);
     } catch (error) {
@@ -147,8 +154,8 @@ export class Sessions {
     }
   }
 
-  #occupy(key: string, session?: Session): Use {
-    const use: Use = { end: Promise.withResolvers(), ...(session === undefined ? {} : { session }) };
+  #occupy(key: string, facts: Partial<Use> = {}): Use {
+    const use: Use = { end: Promise.withResolvers(), ...facts };
     this.#inUse.set(key, use);
     return use;
   }
@@ -249,6 +256,7 @@ export class Sessions {
     moved.isEmpty = kept.isEmpty;
     moved.commit = kept.commit;
     moved.lost = kept.lost;
+    moved.visits = kept.visits;
     this.#continue(moved, kept.state, { withoutHome, plan, dropped: kept.dropped });
     moved.hadVisibleCredentials = withoutHome === undefined && kept.hadVisibleCredentials;
     if (withoutHome !== undefined && !kept.isEmpty) borrower.warn(homeWarning(withoutHome));
@@ -291,12 +299,13 @@ export class Sessions {
     return { sessions: this.#open.size, processes };
   }
 
-  /** Ends an idle session. False if there is none of that name. Throws for one in use. */
+  /** Ends an idle session, and first what a person does with it. False if there is none of that name. */
   async end(sessionId: string, project: string | undefined): Promise<boolean> {
     const key = keyOf(sessionId, project);
     if (key === undefined) {
       throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
     }
+    await interrupt(this.#inUse.get(key), "The session was ended.");
     const kept = this.#take(key);
     this.#lost.delete(key);
     if (kept !== undefined) await this.#end(kept, key);
@@ -305,22 +314,25 @@ export class Sessions {
 
   /**
    * Does something with an idle session, which no run gets meanwhile. Undefined if there is none of that name here.
+   * @param use what does it, for the runs that it keeps out, and how it is ended with the session or this runner
    * @throws RequestInvalid, SessionInUse; what `act` throws
    */
   async using<Result>(
     sessionId: string,
     project: string | undefined,
     act: (session: Session) => Promise<Result>,
+    use: Pick<Use, "user" | "interrupt"> = {},
   ): Promise<Result | undefined> {
     const key = keyOf(sessionId, project);
     if (key === undefined) throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
-    if (this.#inUse.has(key)) throw new SessionInUse(sessionId);
+    const inUse = this.#inUse.get(key);
+    if (inUse !== undefined) throw new SessionInUse(sessionId, inUse.user);
     const kept = this.#kept.get(key)?.session;
     const isOurs =
       kept !== undefined && kept.fence === (this.keeper?.holding(nameOf(key))?.fence ?? kept.fence);
     if (!isOurs || kept.failure !== undefined) return undefined;
     this.#take(key);
-    this.#occupy(key, kept);
+    this.#occupy(key, { ...use, session: kept });
     try {
       return await act(kept);
     } finally {
@@ -348,6 +360,11 @@ export class Sessions {
   /** From now on, a session that another runner can continue is left to it. */
   leave(): void {
     this.#isLeaving = this.keeper !== undefined;
+  }
+
+  /** Ends what persons do in sessions, which are then idle. */
+  async interrupt(): Promise<void> {
+    await Promise.all([...this.#inUse.values()].map((use) => interrupt(use, "The runner is shutting down.")));
   }
 
   /** Closes every session, including those in use, and keeps none from now on. */
@@ -664,6 +681,13 @@ export class Sessions {
   }
 }
 
+/** Resolves when the session is free again. At once for a use that ends by itself. */
+async function interrupt(use: Use | undefined, why: string): Promise<void> {
+  if (use?.interrupt === undefined) return;
+  use.interrupt.abort(new RunCancelled(why));
+  await use.end.promise;
+}
+
 /** When another runner may have it: files that only outlive this runner are its own while it lives. */
 const whenOf = ({ isMovable }: Session) => (isMovable ? "idle" : "owner_lost");
 
@@ -680,6 +704,11 @@ function cannotMove(why: string, cause?: unknown): SnapshotFailed {
 
 function homeWarning(why: string): string {
   return `is a session that goes on in a new sandbox, with its workspace and without the home of its agent: ${why}`;
+}
+
+function visitWarning({ visitor, begunAt, endedAt }: Visit): string {
+  const [from, to] = [begunAt, endedAt].map((at) => new Date(at).toISOString());
+  return `is a session in which ${visitor} had a terminal, from ${from} to ${to}: its files may have changed since its last run`;
 }
 
 type SessionLimits = Pick<RunLimits, "sessions" | "sessionsPerProject">;

@@ -87,3 +87,12 @@ export type LookRefusal =
   | "not_folder"
   | "unreadable"
   | "too_large";
+
+/** Of a terminal's text. */
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** What the runner asks of a terminal that is open. Travels as a line of JSON. */
+export type TerminalOrder = { readonly input: string } | TerminalSize;

@@ -47,6 +47,9 @@ import {
   sessionFilesResponseSchema,
   snapshotsResponseSchema,
   subscriptionStatusSchema,
+  terminalInputSchema,
+  terminalRecordSchema,
+  terminalRequestSchema,
   tokenRequestSchema,
   tokenResponseSchema,
   usageResponseSchema,
@@ -58,6 +61,8 @@ const sentSchemas = (request: RunRequestSchema) => ({
   KillRequest: killRequestSchema,
   RunMessage: runMessageSchema,
   TokenRequest: tokenRequestSchema,
+  TerminalRequest: terminalRequestSchema,
+  TerminalInput: terminalInputSchema,
   CancelTurnRequest: cancelTurnRequestSchema,
   InteractionAnswer: interactionAnswerSchema,
   Message: request.shape.messages.unwrap().element,
@@ -87,6 +92,7 @@ const returned = {
   ReadyResponse: readyResponseSchema,
   SubscriptionStatus: subscriptionStatusSchema,
   SessionFilesResponse: sessionFilesResponseSchema,
+  TerminalRecord: terminalRecordSchema,
   SnapshotInfo: snapshotInfoSchema,
   SnapshotsResponse: snapshotsResponseSchema,
   EndedResponse: endedResponseSchema,
@@ -154,6 +160,7 @@ function converted(
 const alternatives: Readonly<Partial<Record<string, string>>> = {
   AgentEvent: "Event",
   StreamRecord: "Record",
+  TerminalRecord: "TerminalRecord",
   WebhookMessage: "Message",
 };
 
