@@ -542,10 +542,6 @@ describe("a real agent, with a scripted model", () => {
     await page.getByRole("button", { name: "Approve" }).click();
     await page.getByText("Written.").waitFor();
     expect(await ended("gemini")).toMatchObject({ ok: true });
-    await page
-      .getByTitle(/^Model: done/)
-      .first()
-      .waitFor();
     await page.getByRole("link", { name: "Files" }).click();
     await page.getByRole("region", { name: "notes.md" }).getByText("# Seen").waitFor();
     expect(await page.content()).not.toContain("key-of-this-test");
@@ -846,21 +842,21 @@ describe("a comparison", () => {
       "not maderun echo more",
       "write /workspace/a.txtwrite /workspace/a.txt",
     ]);
-    await page.getByText("It was two.").waitFor();
+    await page.getByText("It was two.", { exact: true }).waitFor();
     await page.getByText("a.txt", { exact: true }).click();
     await page.getByText("added · added").waitFor();
     expect(await accessibilityFaults(page)).toEqual([]);
     expect(complaints).toEqual([]);
     // An ended run doesn't change, and neither does its address.
     await page.reload();
-    await page.getByText("It was two.").waitFor();
+    await page.getByText("It was two.", { exact: true }).waitFor();
     const harnessFiles = [{ path: "large.txt", content: "x".repeat(140_000) }];
     await server.client.run(demo(["say Large."], { runId: "large", harnessFiles })).result;
     await goTo(page, "/compare?a=left&b=large");
     await page.getByText("Without large: The request of the run 'large' isn't kept").waitFor();
     const { page: phone } = await signedIn(context, { theme: "dark", width: 390 });
     await goTo(phone, "/compare?a=left&b=right");
-    await phone.getByText("It was two.").waitFor();
+    await phone.getByText("It was two.", { exact: true }).waitFor();
     expect(await overflow(phone)).toBe(0);
     expect(await accessibilityFaults(phone)).toEqual([]);
   });

@@ -266,7 +266,7 @@ function RunRow({ run }: { readonly run: ListedRun }) {
             <span className="truncate text-xs text-muted">{visibleText(projectId)}</span>
           )}
         </span>
-        <span className="hidden truncate text-xs text-muted md:block">{excerptText(summary?.excerpt)}</span>
+        <span className="hidden truncate text-xs text-muted md:block">{wordsOf(run)}</span>
       </span>
       <span className="hidden truncate text-muted md:block">{visibleText(sessionId ?? "")}</span>
       <span className="order-last flex w-full text-xs md:order-none md:w-auto md:text-sm">
@@ -292,7 +292,11 @@ function RunRow({ run }: { readonly run: ListedRun }) {
 }
 
 /** What the run said last, or why it failed, without the marks of Markdown. */
-const excerptText = (excerpt = "") => visibleText(excerpt.replaceAll(/[*_`#>]+/g, ""));
+function wordsOf({ state, summary }: ListedRun): string {
+  if (state === "ended" && summary === undefined)
+    return "Ended under an earlier version: its page has the rest";
+  return visibleText((summary?.excerpt ?? "").replaceAll(/[*_`#>]+/g, ""));
+}
 
 function took({ startedAt, endedAt }: ListedRun, now: number): string {
   if (startedAt === undefined) return "";

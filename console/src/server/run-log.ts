@@ -283,7 +283,12 @@ export class RunLog {
   #call(place: EntryPlace, { id, name = "tool", input }: EventOf<"tool_call">, isSetup = false) {
     const call: Extract<Entry, { kind: "call" }> = {
       ...place,
-      ...{ kind: "call", id, name, isSetup, input, printed: "" },
+      kind: "call",
+      id,
+      name,
+      isSetup,
+      input,
+      printed: "",
     };
     this.#calls.set(id, call);
     this.#add(call);
@@ -294,8 +299,10 @@ export class RunLog {
   #setUp(place: EntryPlace, data: unknown): void {
     const { state, index, command, text, exitCode }: Readonly<Record<string, unknown>> = Object(data);
     const id = `setup ${index}`;
-    if (state === "waiting") this.#add({ ...place, kind: "note", title: "waits for another run's setup", data });
-    if (state === "started") this.#call(place, { type: "tool_call", id, name: "setup", input: { command } }, true);
+    if (state === "waiting")
+      this.#add({ ...place, kind: "note", title: "waits for another run's setup", data });
+    if (state === "started")
+      this.#call(place, { type: "tool_call", id, name: "setup", input: { command } }, true);
     const call = this.#calls.get(id);
     if (call === undefined) return;
     if (state === "output") call.printed += String(text);

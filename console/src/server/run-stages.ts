@@ -66,7 +66,8 @@ export class RunStages {
 
   /** What it is busy with now, in words. Undefined while the agent is at work. */
   get current(): string | undefined {
-    const { name } = this.#all.at(-1) ?? {};
+    const last = this.#all.at(-1);
+    const name = last?.endedAt === undefined ? last?.name : undefined;
     if (name === stageWords.streaming) return undefined;
     if (name === undefined || name === "Preparing")
       return this.#agentDidAt === undefined

@@ -30,7 +30,9 @@ export function preparing({ open, downloads, received, ...options }: PrepareOpti
       case "git":
         return prepareGit({
           ...options,
-          ...{ index, source, left },
+          index,
+          source,
+          left,
           open: () => open(index),
           received: received && ((percent) => received(index, percent)),
         });

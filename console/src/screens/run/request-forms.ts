@@ -43,7 +43,9 @@ export function testCaseOf(
   request: RunRequest,
   { entries, result }: Pick<RunSnapshot, "entries" | "result">,
 ): string {
-  const tools = entries.flatMap((entry) => (entry.kind === "call" && !entry.isSetup && entry.depth === 0 ? [entry.name] : []));
+  const tools = entries.flatMap((entry) =>
+    entry.kind === "call" && !entry.isSetup && entry.depth === 0 ? [entry.name] : [],
+  );
   const outcome =
     result?.ok === true
       ? { ok: true, stopReason: result.stopReason }

@@ -16,6 +16,13 @@ describe("the gateway's knowledge of the model", () => {
     expect(result.error).toBe("The model answered with 429: slow down.");
   });
 
+  it("has when each request began and how long it took, on the receipt", async () => {
+    const { run } = await world(2);
+    const { result } = await run({});
+    const names = result.receipt?.stages?.map(({ name }) => name);
+    expect(names).toEqual(["opening", "filling", "starting", "model", "model", "streaming", "closing"]);
+  });
+
   it("ends the run at the third consecutive failed request, whatever the agent does", async () => {
     const answers = [failure, failure, undefined, failure, failure, failure, failure];
     const gateway = new FakeGateway();
