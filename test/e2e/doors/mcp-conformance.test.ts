@@ -24,8 +24,9 @@ beforeAll(async () => {
 });
 
 const common: Exceptions = [
-  [/^(resources|prompts)-/, "there are tools only, and no resources or prompts"],
-  [/^completion-complete:/, "there are no prompts or resources whose arguments it could complete"],
+  [/^prompts-/, "there are no prompts"],
+  [/^resources-(?!list:)/, "it expects its own resources"],
+  [/^completion-complete:/, "there are no prompts, and no arguments of resources that it could complete"],
   [/^tools-call-(image|audio|embedded-resource|mixed-content):/, "what an agent says is a text"],
   [/^json-schema-2020-12:/, "it expects its own tool's schema"],
 ];
@@ -41,9 +42,8 @@ const exceptions: Readonly<Record<string, Exceptions>> = {
   ],
   "2026-07-28": [
     ...common,
-    [/^caching:sep-2549-(prompts|resources)/, "there are tools only, and no resources or prompts"],
-    [/^sep-2164-.+:sep-2164-(error-code|data-uri)$/, "there are tools only, and no resources or prompts"],
-    [/^input-required-result-non-tool-request:/, "there are tools only, and no resources or prompts"],
+    [/^caching:sep-2549-prompts/, "there are no prompts"],
+    [/^input-required-result-non-tool-request:/, "there are no prompts"],
     [/^input-required-result-(basic-sampling|capability-check):/, "an agent has a model of its own"],
     [
       /^input-required-result-(basic-list-roots|multiple-input-requests):/,
