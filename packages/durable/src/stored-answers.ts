@@ -95,8 +95,11 @@ export class StoredAnswers {
     const { interactionMs: maxAgeMs } = this.options.settings;
     const of = { project, session, maxAgeMs, limit: maxQuestions };
     const without = ["payload", "answer"] as const;
-    const questions = await this.#interactions({ ...of, holds: true, without });
-    const unknown = await this.#interactions({ ...of, state: "unknown", without });
+    // Read together: every run of a session waits for both.
+    const [questions, unknown] = await Promise.all([
+      this.#interactions({ ...of, holds: true, without }),
+      this.#interactions({ ...of, state: "unknown", without }),
+    ]);
     const newest = questions.find(({ state }) => state !== "open");
     return {
       entries: questions
