@@ -69,7 +69,7 @@ import { askedIn, type RequestedTelemetry } from "./parse/callers-trace.js";
 import { AgentTurn } from "./run/agent-turn.js";
 import { Run } from "./run/run.js";
 import { actorsInDoubt } from "./run/run-state.js";
-import { WorkspaceFilling, WorkspaceOutputs } from "./run/workspace.js";
+import { RunWorkspace } from "./run/workspace.js";
 import { AgentPool } from "./session/agent-pool.js";
 import { discardSession } from "./session/next-sandbox.js";
 import type { Session, SessionHolding, SessionKeeper, SessionName } from "./session/session.js";
@@ -153,9 +153,9 @@ export class Runner {
    * its own refusals: this way each request is counted once.
    */
   refused(failure: Failure, request: RefusedRequest & { readonly error?: unknown } = {}): void {
-    const { error, ...known } = request;
-    const asked = typeof error === "object" && error !== null ? this.#refused.get(error) : undefined;
-    notifyRefused(this.registry.observers, failure, { ...known, ...asked }, this.options.log);
+    const { error, ...facts } = request;
+    const wishes = typeof error === "object" && error !== null ? this.#refused.get(error) : undefined;
+    notifyRefused(this.registry.observers, failure, { ...facts, ...wishes }, this.options.log);
   }
 
   /** Called before that many bytes are read for a request. @throws AtCapacity if the runner lacks the memory */
@@ -200,7 +200,7 @@ export class Runner {
 
   /** Whether a process of some run made this connection. @throws PluginBrokeContract for a backend that throws */
   async isCalledByRun(connection: LocalConnection): Promise<boolean> {
-    const asked = this.registry
+    const answers = this.registry
       .knownCandidates()
       .sandboxes.map(({ actor }) =>
         callPlugin(
@@ -210,7 +210,7 @@ export class Runner {
           async () => actor.madeConnection?.(connection) ?? false,
         ),
       );
-    return (await Promise.all(asked)).includes(true);
+    return (await Promise.all(answers)).includes(true);
   }
 
   /** Ends a run early; it still ends in its one result. @throws NotFound */
@@ -493,8 +493,7 @@ export const runClasses = [
   RunCalls,
   ModelCalls,
   AgentStarter,
-  WorkspaceFilling,
-  WorkspaceOutputs,
+  RunWorkspace,
   AgentTurn,
   Run,
 ];

@@ -1,7 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import type { AcceptedPlan } from "@ambit/core";
 import type { RunRequest, Warning } from "@ambit/core/contract";
-import type { Log, RunObserver } from "@ambit/core/plugin";
+import type { Log, RunObserver, RunToolPolicy, ToolPolicy } from "@ambit/core/plugin";
 import type { InjectionToken } from "tsyringe";
 import type { FairSlots } from "./lifetime/fair-shares.js";
 import type { OwnedScope } from "./lifetime/scope.js";
@@ -13,7 +13,12 @@ import type {
   PreviewService,
   WorkspaceService,
 } from "./operator.js";
-import type { ToolPolicies } from "./tool-policies.js";
+
+/** A loaded tool policy that decides on calls of this run. */
+export interface PlannedToolPolicy {
+  readonly offer: ToolPolicy;
+  readonly policy: RunToolPolicy;
+}
 
 /** A run that may start, as its collaborators know it. */
 export interface PlannedRun {
@@ -23,7 +28,7 @@ export interface PlannedRun {
   readonly request: RunRequest;
   readonly plan: AcceptedPlan;
   /** What decides on calls of the request's own tools, besides their permissions. */
-  readonly toolPolicies: ToolPolicies;
+  readonly toolPolicies: readonly PlannedToolPolicy[];
   /** Every credential of the request: never log or return it. */
   readonly secrets: readonly string[];
   /** Parts of the request that have no effect, or another one than it seems. */

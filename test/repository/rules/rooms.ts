@@ -24,7 +24,7 @@ const floorsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ["index.ts"],
   ],
   "packages/runner/src": [
-    ["json-values.ts", "limits.ts", "operator.ts", "tool-policies.ts"],
+    ["json-values.ts", "limits.ts", "operator.ts"],
     ["lifetime", "parse"],
     ["tokens.ts"],
     ["events"],

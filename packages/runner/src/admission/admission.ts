@@ -40,7 +40,7 @@ import { promptOf } from "../parse/messages.js";
 import { type ContractSettings, parseRunRequest } from "../parse/parse.js";
 import type { AskedStart } from "../session/agent-pool.js";
 import { ownPublication } from "../session/publish.js";
-import { ToolPolicies } from "../tool-policies.js";
+import type { PlannedToolPolicy } from "../tokens.js";
 import {
   belowMinimum,
   type CallerRules,
@@ -60,7 +60,7 @@ export interface AdmittedRun {
   readonly command?: RequestedCommand | undefined;
   readonly plan: AcceptedPlan;
   /** What decides on calls of the request's own tools, besides their permissions. */
-  readonly toolPolicies: ToolPolicies;
+  readonly toolPolicies: readonly PlannedToolPolicy[];
   /** Every credential of the request: never log or return it. */
   readonly secrets: readonly string[];
   /** Parts of the request that have no effect, or another one than it seems. */
@@ -123,7 +123,7 @@ function bounded(request: RunRequest): BoundedRequest {
 
 /** Step 2: the plan, accepted or refused, as pure as `planRun`. */
 function plan(
-  asked: BoundedRequest,
+  bounded: BoundedRequest,
   secrets: readonly string[],
   candidates: Candidates,
   ceiling: PermissionCeiling,
@@ -131,14 +131,14 @@ function plan(
   otherIssues: readonly Issue[],
   own: readonly OwnSandbox[],
 ): Plan {
-  const { request } = asked;
+  const { request } = bounded;
   const issues = [
     ...ruleIssues(request),
     ...(tooManySecrets(secrets) ?? []),
     ...issuesOfWebhook(request, webhookIssues),
     ...otherIssues,
   ];
-  const decided = planRun(asked, candidates, issues, own);
+  const decided = planRun(bounded, candidates, issues, own);
   if (!decided.accepted) return decided;
   const unheld = unheldIssues(request, ceiling, decided.harness.actor, unaskedTools);
   return unheld.length === 0 ? decided : { accepted: false, gaps: [], issues: unheld };
@@ -157,11 +157,11 @@ export async function admit(
   const { caller, trace } = asker;
   const parsed = inCallersTrace(parse(body, registry.dialects, rules.contract), trace);
   const { request, warnings } = inProject(parsed, rules, caller);
-  const asked = bounded(request);
+  const restricted = bounded(request);
   const secrets = secretsOf(request);
   const own = [...(rules.workspaces ?? noWorkspaces).ownSandboxes(request).values()];
   // A boundary without requirements needs no proof, so the run doesn't wait for probes.
-  const isProofNeeded = asked.required.length > 0 || own.length > 0;
+  const isProofNeeded = restricted.required.length > 0 || own.length > 0;
   // Read before waiting: meanwhile another request may have started the new probe.
   const { isRestoredInPart } = registry;
   const ceiling =
@@ -171,11 +171,11 @@ export async function admit(
   const others = [
     ...toolPolicyIssues(request, registry.toolPolicies),
     ...(await promptIssues(request, rules)),
-    ...workspaceIssues(asked, rules.workspaces),
+    ...workspaceIssues(restricted, rules.workspaces),
     ...(rules.previews ?? noPreviews).issues(request),
     ...refreshIssues(request, rules.credentialRefresh),
-    ...belowMinimum(asked.boundary, rules.minimum ?? {}, "this server"),
-    ...belowMinimum(asked.boundary, caller?.minimum ?? {}, "this token"),
+    ...belowMinimum(restricted.boundary, rules.minimum ?? {}, "this server"),
+    ...belowMinimum(restricted.boundary, caller?.minimum ?? {}, "this token"),
     ...setupIssues(own, rules.minimum ?? {}, "this server"),
     ...setupIssues(own, caller?.minimum ?? {}, "this token"),
   ];
@@ -183,7 +183,7 @@ export async function admit(
     const actors = isProofNeeded ? await registry.candidates(sandbox) : registry.knownCandidates();
     const all = { ...actors, workspaceFolder: rules.workspaceFolderOf?.(request) };
     const candidates = caller === undefined ? all : candidatesFor(all, caller);
-    return plan(asked, secrets, candidates, ceiling, rules, others, own);
+    return plan(restricted, secrets, candidates, ceiling, rules, others, own);
   };
   let decided = await planWith(request.sandbox);
   // What the named backend can't open for a program of Ambit's own, another may: only then is its proof waited for.
@@ -194,7 +194,7 @@ export async function admit(
       request,
       command: commandIn(registry.dialects, request),
       plan: decided,
-      toolPolicies: new ToolPolicies(registry.toolPolicies, request),
+      toolPolicies: toolPoliciesFor(request, registry.toolPolicies),
       secrets,
       warnings: [...warnings, ...warningsOf(request, decided)],
     };
@@ -214,8 +214,8 @@ function inProject(
 ): Read {
   if (caller !== undefined) return { request: inCallersProject(request, caller), warnings };
   if (!hasTenants) return { request, warnings };
-  const own = withoutSharedSession(request);
-  return { request: own.request, warnings: [...warnings, ...own.warnings] };
+  const alone = withoutSharedSession(request);
+  return { request: alone.request, warnings: [...warnings, ...alone.warnings] };
 }
 
 /** Rules that have no effect, as far as that is known before the MCP servers list their tools; tools that run unasked. */
@@ -252,6 +252,14 @@ function toolPolicyIssues(request: RunRequest, policies: readonly ToolPolicy[]):
   return policies.flatMap((policy) =>
     callPure(policy, "issues", pluginReturns.issues, () => policy.issues(request)),
   );
+}
+
+/** Those that decide on calls of this request's tools. @throws PluginBrokeContract */
+function toolPoliciesFor(request: RunRequest, policies: readonly ToolPolicy[]): PlannedToolPolicy[] {
+  return policies.flatMap((offer) => {
+    const policy = callPure(offer, "forRun", pluginReturns.toolPolicy, () => offer.forRun(request));
+    return policy === undefined ? [] : [{ offer, policy }];
+  });
 }
 
 /** Permissions that can't be enforced on an agent that doesn't ask before it uses its own tools: refused, not ignored. */
@@ -301,10 +309,10 @@ function workspaceIssues(
   if (boundary.filesystem.mode !== "off") return issues;
   const message =
     'needs a workspace, and sandboxPermission.filesystem is "off": allow "workspace" or "readonly"';
-  const asked = (["outputs", "workspace", "environment", "fork"] as const).filter(
+  const wanted = (["outputs", "workspace", "environment", "fork"] as const).filter(
     (path) => request[path] !== undefined,
   );
-  return [...issues, ...asked.map((path) => ({ path, message }))];
+  return [...issues, ...wanted.map((path) => ({ path, message }))];
 }
 
 /** Setup commands are the caller's: they may do no more than its agent. */

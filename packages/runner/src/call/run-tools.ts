@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import {
   asPluginError,
+  callPure,
   checkedReturn,
   inOffer,
   offerTitle,
@@ -8,7 +9,14 @@ import {
   pluginReturns,
   RunTimedOut,
 } from "@ambit/core";
-import type { InteractionPayload, JsonObject, McpServer, RunRequest, ToolSpec } from "@ambit/core/contract";
+import type {
+  InteractionPayload,
+  JsonObject,
+  McpServer,
+  Permission,
+  RunRequest,
+  ToolSpec,
+} from "@ambit/core/contract";
 import type {
   Log,
   Publication,
@@ -17,6 +25,7 @@ import type {
   PublishedTool,
   RunScope,
   Sandbox,
+  ToolDecision,
   ToolExecutor,
   ToolOutcome,
   ToolScope,
@@ -28,7 +37,6 @@ import type { FairSlots } from "../lifetime/fair-shares.js";
 import { Deadlines, LinkedAbort, type OwnedScope, RightToAct, settledWithin } from "../lifetime/scope.js";
 import type { RunLimits } from "../limits.js";
 import { type PlannedRun, tokens } from "../tokens.js";
-import type { ToolPolicies } from "../tool-policies.js";
 import type { InteractionKind } from "./answer.js";
 import { ArgumentsChecker, needsCheck, ToolArguments } from "./arguments/checker.js";
 import type { CallSubject } from "./call.js";
@@ -88,7 +96,7 @@ export class RunTools {
     this.byName = new Map(request.customTools.map((tool) => [tool.name, tool]));
     this.servers = new Map(request.mcpServers.map((server) => [server.name, server]));
     this.#executors = new Map(plan.executors.map(({ probed: { actor } }) => [actor.kind, actor]));
-    this.policies = run.toolPolicies;
+    this.policies = new ToolPolicies(run.toolPolicies);
     this.secrets = new ResultSecrets(request);
     this.#arguments = new ToolArguments(checker);
   }
@@ -287,5 +295,66 @@ export class ResultSecrets {
   #loaded(): Redactor {
     this.#redactor ??= new Redactor(secretsOutside(this.request));
     return this.#redactor;
+  }
+}
+
+/**
+ * What the tool policies of a run decide about calls of its request's own tools. The first one that governs a tool decides on
+ * it. Every method throws PluginBrokeContract for a policy that breaks its contract.
+ */
+class ToolPolicies {
+  constructor(private readonly policies: PlannedRun["toolPolicies"]) {}
+
+  /** The permission of a call; undefined for a tool that no policy governs, or while its arguments can't be read. */
+  permission(tool: ToolSpec | undefined, input: unknown): Permission | undefined {
+    const decision = this.#decide(tool, input);
+    if (decision === undefined || decision.kind === "malformed") return undefined;
+    return decision.kind === "denied" ? "deny" : decision.permission;
+  }
+
+  /** What is wrong with a call's arguments, for the model. */
+  problem(tool: ToolSpec, input: unknown): string | undefined {
+    const decision = this.#decide(tool, input);
+    return decision?.kind === "malformed"
+      ? `Tool '${tool.name}' can't be called: ${decision.problem}`
+      : undefined;
+  }
+
+  /** The reason for which a policy denies a call; undefined where none does. */
+  denial(tool: ToolSpec | undefined, input: unknown): string | undefined {
+    const decision = this.#decide(tool, input);
+    return decision?.kind === "denied" ? decision.reason : undefined;
+  }
+
+  /** What the user reads of a call besides its arguments. */
+  details(tool: ToolSpec | undefined, input: unknown): JsonObject {
+    const decision = this.#decide(tool, input);
+    return decision?.kind === "permitted" ? decision.details : {};
+  }
+
+  /** What the executor gets besides the model's arguments. */
+  context(tool: ToolSpec, input: unknown): JsonObject | undefined {
+    const decision = this.#decide(tool, input);
+    return decision?.kind === "permitted" ? decision.context : undefined;
+  }
+
+  /** What the model may read of an outcome. */
+  readable(tool: ToolSpec, outcome: ToolOutcome): ToolOutcome {
+    return this.policies.reduce(
+      (readable, { offer, policy }) =>
+        callPure(offer, "readable", pluginReturns.outcome, () => policy.readable(tool, readable)),
+      outcome,
+    );
+  }
+
+  #decide(tool: ToolSpec | undefined, input: unknown): ToolDecision | undefined {
+    if (tool === undefined) return undefined;
+    for (const { offer, policy } of this.policies) {
+      const decision = callPure(offer, "decide", pluginReturns.toolDecision, () =>
+        policy.decide(tool, input),
+      );
+      if (decision !== undefined) return decision;
+    }
+    return undefined;
   }
 }

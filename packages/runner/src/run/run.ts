@@ -52,7 +52,7 @@ import {
   stopReasonOf,
   type TurnEnd,
 } from "./run-state.js";
-import { fillWorkspace, WorkspaceFilling, WorkspaceOutputs } from "./workspace.js";
+import { fillWorkspace, RunWorkspace } from "./workspace.js";
 
 /** Characters of a request that is kept, and of each text in one that has more: images and files may have megabytes. */
 const maxCopyCharacters = 1_048_576;
@@ -86,9 +86,8 @@ export class Run {
     @inject(Sessions) private readonly sessions: Sessions,
     @inject(AgentStarter) private readonly agents: AgentStarter,
     @inject(RunCalls) private readonly calls: RunCalls,
-    @inject(WorkspaceFilling) private readonly filling: WorkspaceFilling,
+    @inject(RunWorkspace) private readonly workspace: RunWorkspace,
     @inject(AgentTurn) private readonly turn: AgentTurn,
-    @inject(WorkspaceOutputs) private readonly outputs: WorkspaceOutputs,
   ) {
     this.id = id;
     this.key = key;
@@ -215,7 +214,7 @@ export class Run {
 
   /** Never rejects: if anything throws, the run closes what it opened and returns its one result. */
   async #live(): Promise<void> {
-    const { request, plan, events, calls, filling, outputs } = this;
+    const { request, plan, events, calls, workspace } = this;
     let end = await this.#takeTurn();
     const progress = progressOf(this.#state);
     calls.turnEnded(endingOf(end));
@@ -232,9 +231,9 @@ export class Run {
       output: events.output(),
       progress,
       failure: failureOf(end),
-      outputs: outputs.receipt,
-      filledWith: filling.filled,
-      fork: filling.fork,
+      outputs: workspace.receipt,
+      filledWith: workspace.filled,
+      fork: workspace.fork,
       sessionName: request.sessionId ?? calls.turn,
     };
     const { result, failure } = conclude(request, plan, outcome, this.log);
@@ -247,7 +246,7 @@ export class Run {
     let end = await this.#drive().catch((thrown: unknown) => this.#failed(thrown));
     try {
       if (this.request.outputs !== undefined) this.events.entered("collecting");
-      end = await this.outputs.collect(end);
+      end = await this.workspace.collect(end);
       this.#warnOfKilledProcesses();
       this.turn.emitEnd(end);
       return end;
@@ -280,14 +279,14 @@ export class Run {
 
   async #open(): Promise<Session> {
     const { request, plan, scope } = this;
-    const layer = this.sessions.keeps(request) ? undefined : await this.filling.findLayer();
+    const layer = this.sessions.keeps(request) ? undefined : await this.workspace.findLayer();
     const loan = await this.deadlines.starting("Opening the sandbox", (untimed) =>
       this.#borrow(layer, untimed),
     );
     const { session } = loan;
     this.#limitHitsBefore = session.sandbox.limitHits?.();
     // Filling has time limits of its own: a source may be large, or far away.
-    await this.filling.fill(session);
+    await this.workspace.fill(session);
     await loan.filled();
     if (request.environment?.prepareOnly === true) return session;
     const { sandbox, harness } = plan;
@@ -339,9 +338,7 @@ export class Run {
     scope.defer(() => this.#leaveAgent(session, started));
     turn.serve(started, session.sandbox);
     if (request.outputs !== undefined)
-      await deadlines.starting("Reading the workspace", () =>
-        this.outputs.watch(session, this.filling.baseCommit),
-      );
+      await deadlines.starting("Reading the workspace", () => this.workspace.watch(session));
     // An agent that begins anew knows only what this request has.
     session.userMessages = history === "new" ? userMessagesAfter(request, []) : userMessages;
     return { started, remembers };

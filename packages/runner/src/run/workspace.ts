@@ -53,6 +53,14 @@ import { Sessions } from "../session/sessions.js";
 import { type PlannedRun, type RunnerServices, tokens } from "../tokens.js";
 import type { TurnEnd } from "./run-state.js";
 
+/** A workspace whose files are to be taken out. */
+interface WatchedWorkspace {
+  readonly outputs: OutputsOfRun;
+  readonly session: Session;
+  readonly sandbox: Sandbox;
+  readonly base: BaseCommit | undefined;
+}
+
 /** The commit on which a run's changes are based. */
 interface BaseCommit extends WorkspaceCommit {
   /** Whether an earlier run of the session began with it or pushed it. */
@@ -60,16 +68,18 @@ interface BaseCommit extends WorkspaceCommit {
 }
 
 /**
- * What a run's workspace begins with: a copy of another session, the request's sources, and what its setup commands make of
- * them. Opens the request's ports, too.
+ * The workspace of a run: what it begins with (a copy of another session, the request's sources, and what its setup commands
+ * make of them), the request's ports, and the files and changes that leave it.
  */
 @injectable()
-export class WorkspaceFilling {
+export class RunWorkspace {
   #fork: ForkReceipt | undefined;
   #filled: FilledWorkspace = { sources: undefined, environment: undefined };
   #commit: WorkspaceCommit | undefined;
   /** What a new sandbox begins with. */
   #beginning: Beginning | undefined;
+  #watched: WatchedWorkspace | undefined;
+  #receipt: OutputsReceipt | undefined;
 
   constructor(
     @inject(tokens.run) private readonly run: PlannedRun,
@@ -91,7 +101,7 @@ export class WorkspaceFilling {
   }
 
   /** The commit that the workspace is at when the agent gets it. Undefined where that isn't known. */
-  get baseCommit(): BaseCommit | undefined {
+  get #baseCommit(): BaseCommit | undefined {
     return this.#commit && { ...this.#commit, isEarlier: this.#filled.sources === undefined };
   }
 
@@ -265,110 +275,20 @@ export class WorkspaceFilling {
       this.events.emit({ type: "data", name: "preview", data: { port, name, url, expiresAt } });
     }
   }
-}
-
-/** The commit that a new workspace is at. Pure. */
-function commitOf(
-  request: RunRequest,
-  sources: readonly SourceReceipt[] | undefined,
-): WorkspaceCommit | undefined {
-  const commit = sources?.find(({ type }) => type === "git")?.commit;
-  return commit === undefined ? undefined : { repository: repositoryOf(request), commit };
-}
-
-/** The git sources of a request: a commit on top of a workspace's is for the same ones. Pure. */
-function repositoryOf({ workspace }: RunRequest): string {
-  const sources = workspace?.sources.filter((source) => source.type === "git") ?? [];
-  return JSON.stringify(sources.map(({ url, into = "" }) => [url, into]));
-}
-
-/** Where agents look for skills by default. */
-const usualSkillsFolder = ".agents/skills";
-
-/** Puts the request's files into the workspace of its sandbox. @param backend of the sandbox, for its errors. */
-export async function fillWorkspace(
-  sandbox: Sandbox,
-  backend: PluginOffer,
-  request: RunRequest,
-  { skillsFolder = usualSkillsFolder }: Pick<Harness, "skillsFolder">,
-  signal: AbortSignal,
-): Promise<void> {
-  const files = workspaceFiles(request, sandbox.workspace, skillsFolder);
-  if (files.length === 0) return;
-  await unlessAborted(signal, () =>
-    callPlugin(backend, "writeFiles", pluginReturns.nothing, () => sandbox.writeFiles(files)),
-  );
-}
-
-/** The files of a new workspace: those of the request, and its skills where agents look for them. Pure. */
-function workspaceFiles(
-  request: RunRequest,
-  workspace: string,
-  skillsFolder: string = usualSkillsFolder,
-): readonly FileEntry[] {
-  const files = request.harnessFiles.map(({ path, content }) => ({ path: `${workspace}/${path}`, content }));
-  return [
-    ...files,
-    ...request.skills.flatMap((skill) => skillFiles(skill, `${workspace}/${skillsFolder}/${skill.name}`)),
-  ];
-}
-
-/** A folder in the Agent Skills format: `SKILL.md` with its front matter, and the files next to it. */
-function skillFiles(skill: Skill, folder: string): FileEntry[] {
-  const frontMatter = [
-    "---",
-    `name: ${skill.name}`,
-    `description: ${JSON.stringify(skill.description)}`,
-    ...(skill.disableModelInvocation === true ? ["disable-model-invocation: true"] : []),
-    "---",
-  ];
-  const files = (skill.files ?? []).map(({ path, content, executable }) => ({
-    path: `${folder}/${path}`,
-    content,
-    // Executable only if both the file and its skill allow it.
-    executable: executable === true && skill.allowExecutableFiles === true,
-  }));
-  return [{ path: `${folder}/SKILL.md`, content: `${frontMatter.join("\n")}\n\n${skill.body}\n` }, ...files];
-}
-
-/** A workspace whose files are to be taken out. */
-interface WatchedWorkspace {
-  readonly outputs: OutputsOfRun;
-  readonly session: Session;
-  readonly sandbox: Sandbox;
-  readonly base: BaseCommit | undefined;
-}
-
-/** Takes files and changes out of a run's workspace, where the request asks for some. */
-@injectable()
-export class WorkspaceOutputs {
-  #workspace: WatchedWorkspace | undefined;
-  #receipt: OutputsReceipt | undefined;
-
-  constructor(
-    @inject(tokens.run) private readonly run: PlannedRun,
-    @inject(tokens.services) private readonly services: RunnerServices,
-    @inject(tokens.scope) private readonly scope: OwnedScope,
-    @inject(tokens.log) private readonly log: Log,
-    @inject(RunEvents) private readonly events: RunEvents,
-  ) {}
 
   /** What was taken out. Undefined where nothing was. */
   get receipt(): OutputsReceipt | undefined {
     return this.#receipt;
   }
 
-  /**
-   * Notes how the workspace is before the agent changes it.
-   * @param base the commit that it is at. @throws OutputsFailed; the run's reason when it was aborted
-   */
-  async watch(session: Session, base: BaseCommit | undefined): Promise<void> {
+  /** Notes how the workspace is before the agent changes it. @throws OutputsFailed; the run's reason when it was aborted */
+  async watch(session: Session): Promise<void> {
     const outputs = this.services.workspaces.outputsOf(this.run.key, this.run.request);
     if (outputs === undefined) return;
     const { sandbox } = session;
     this.scope.defer(() => outputs.close());
     await outputs.started(sandbox, this.scope.signal);
-    this.#workspace = { outputs, session, sandbox, base };
+    this.#watched = { outputs, session, sandbox, base: this.#baseCommit };
   }
 
   /**
@@ -377,7 +297,7 @@ export class WorkspaceOutputs {
    */
   async collect(end: TurnEnd): Promise<TurnEnd> {
     const { signal } = this.scope;
-    const workspace = this.#workspace;
+    const workspace = this.#watched;
     if (workspace === undefined) return end;
     if (signal.aborted) {
       await this.#collectCutOff(workspace);
@@ -447,6 +367,70 @@ export class WorkspaceOutputs {
     const data = { ...pullRequest, branch: pushed.branch };
     this.events.emit({ type: "data", name: "pull_request", data });
   }
+}
+
+/** The commit that a new workspace is at. Pure. */
+function commitOf(
+  request: RunRequest,
+  sources: readonly SourceReceipt[] | undefined,
+): WorkspaceCommit | undefined {
+  const commit = sources?.find(({ type }) => type === "git")?.commit;
+  return commit === undefined ? undefined : { repository: repositoryOf(request), commit };
+}
+
+/** The git sources of a request: a commit on top of a workspace's is for the same ones. Pure. */
+function repositoryOf({ workspace }: RunRequest): string {
+  const sources = workspace?.sources.filter((source) => source.type === "git") ?? [];
+  return JSON.stringify(sources.map(({ url, into = "" }) => [url, into]));
+}
+
+/** Where agents look for skills by default. */
+const usualSkillsFolder = ".agents/skills";
+
+/** Puts the request's files into the workspace of its sandbox. @param backend of the sandbox, for its errors. */
+export async function fillWorkspace(
+  sandbox: Sandbox,
+  backend: PluginOffer,
+  request: RunRequest,
+  { skillsFolder = usualSkillsFolder }: Pick<Harness, "skillsFolder">,
+  signal: AbortSignal,
+): Promise<void> {
+  const files = workspaceFiles(request, sandbox.workspace, skillsFolder);
+  if (files.length === 0) return;
+  await unlessAborted(signal, () =>
+    callPlugin(backend, "writeFiles", pluginReturns.nothing, () => sandbox.writeFiles(files)),
+  );
+}
+
+/** The files of a new workspace: those of the request, and its skills where agents look for them. Pure. */
+function workspaceFiles(
+  request: RunRequest,
+  workspace: string,
+  skillsFolder: string = usualSkillsFolder,
+): readonly FileEntry[] {
+  const files = request.harnessFiles.map(({ path, content }) => ({ path: `${workspace}/${path}`, content }));
+  return [
+    ...files,
+    ...request.skills.flatMap((skill) => skillFiles(skill, `${workspace}/${skillsFolder}/${skill.name}`)),
+  ];
+}
+
+/** A folder in the Agent Skills format: `SKILL.md` with its front matter, and the files next to it. */
+function skillFiles(skill: Skill, folder: string): FileEntry[] {
+  const frontMatter = [
+    "---",
+    `name: ${skill.name}`,
+    `description: ${JSON.stringify(skill.description)}`,
+    ...(skill.disableModelInvocation === true ? ["disable-model-invocation: true"] : []),
+    "---",
+  ];
+  const files = (skill.files ?? []).map(({ path, content, executable }) => ({
+    path: `${folder}/${path}`,
+    content,
+    // Executable only if both the file and its skill allow it.
+    executable: executable === true && skill.allowExecutableFiles === true,
+  }));
+  return [{ path: `${folder}/SKILL.md`, content: `${frontMatter.join("\n")}\n\n${skill.body}\n` }, ...files];
 }
 
 /** The commit that the whole workspace is at after a push; undefined where part of it isn't in a commit. Pure. */
