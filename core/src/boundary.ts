@@ -347,11 +347,11 @@ function filesystemBoundary(filesystem: SandboxPermission["filesystem"]): {
   boundary: FilesystemBoundary;
   issues: readonly Issue[];
 } {
-  const given = typeof filesystem === "object" ? filesystem : { mode: filesystem };
+  const wish = typeof filesystem === "object" ? filesystem : { mode: filesystem };
   const { readable = [], writable = [], denied = [] } = typeof filesystem === "object" ? filesystem : {};
   // Path lists restrict the workspace: without a mode, they imply `workspace`.
   const implied = readable.length + writable.length + denied.length > 0 ? "workspace" : "on";
-  const mode = given.mode ?? implied;
+  const mode = wish.mode ?? implied;
   const boundary = { mode: mode === "restricted" ? "off" : mode, readable, writable, denied } as const;
   if (mode !== "on") return { boundary, issues: [] };
   const issues = Object.entries({ readable, writable, denied })

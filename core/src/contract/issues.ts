@@ -65,9 +65,9 @@ function below({ value, level, path, keyName }: Validated, steps: Path): Validat
 
 function unknownKey(key: string, at: Validated): Issue {
   const { level, path, keyName = "field" } = at;
-  const known = namesAt(level);
-  const meant = nearestKey(key, known);
-  const settings = known.filter((name) => !name.startsWith("$")).join(", ");
+  const names = namesAt(level);
+  const meant = nearestKey(key, names);
+  const settings = names.filter((name) => !name.startsWith("$")).join(", ");
   const otherwise = keyName === "field" || settings === "" ? "remove it" : `known are ${settings}`;
   const fix = meant === undefined ? otherwise : `did you mean \`${meant}\`?`;
   return { path: pathText([...path, key]), message: `is not a known ${keyName}: ${fix}` };

@@ -220,10 +220,10 @@ export function chooseSandbox(
       ...credentialGaps(bounded, probed),
     ];
     const further = new Map<string, Probed<SandboxBackend>>();
-    for (const one of own) {
-      const choice = chooseOwn(one, probed, sandboxes);
+    for (const wanted of own) {
+      const choice = chooseOwn(wanted, probed, sandboxes);
       if ("gaps" in choice) lacks.push(...choice.gaps);
-      else further.set(one.subject, choice.chosen);
+      else further.set(wanted.subject, choice.chosen);
     }
     const { rootfs = "host" } = probed.actor;
     if (lacks.length === 0) return { chosen: probed, issues: [], gaps: [], rootfs, own: further };

@@ -421,8 +421,8 @@ export function participantOf<Use>(bounded: BoundedRequest, role: Role<Use>): Pa
     // Only a tool may act at the caller's site, which is the user's browser: listed as outside, never refused.
     if (kind === "executor" && actor.site === "caller") continue;
     // An actor that acts only through the sandbox has the sandbox's guarantees.
-    const own = actor.site === "sandbox" ? [] : touched;
-    const bound = isMediated ? own.filter((domain) => domain !== "network") : own;
+    const reached = actor.site === "sandbox" ? [] : touched;
+    const bound = isMediated ? reached.filter((domain) => domain !== "network") : reached;
     const binding = bounded.required.filter(({ capability }) => bound.includes(domainOf(capability)));
     gaps.push(...gapsOf(bounded, { kind, probed, use, binding, subject: subjectOf?.(use), further }));
   }

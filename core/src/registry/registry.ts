@@ -346,9 +346,9 @@ export class Prober {
     } catch (error) {
       this.log.warn({ actor: actor.name, error }, "a probe failed");
       if (limit.signal.aborted) {
-        const known = await lastWords(probing, late);
+        const said = await lastWords(probing, late);
         return {
-          findings: actor.claims.map((capability) => known.get(capability) ?? lateFinding(capability, late)),
+          findings: actor.claims.map((capability) => said.get(capability) ?? lateFinding(capability, late)),
         };
       }
       const fault = error instanceof PluginBrokeContract ? error : undefined;

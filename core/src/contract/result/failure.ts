@@ -107,6 +107,6 @@ const codes: Partial<Record<FailureCode, string>> = {
 
 /** A failure as clients of the runner that Ambit replaces read it. Pure. */
 export function errorDetailOf({ code, retryable, upstreamStatus }: Failure, message: string): ErrorDetail {
-  const known = upstreamStatus === 429 ? "rate_limited" : codes[code];
-  return { code: known ?? code, message, retryable };
+  const detail = upstreamStatus === 429 ? "rate_limited" : codes[code];
+  return { code: detail ?? code, message, retryable };
 }

@@ -311,10 +311,10 @@ export class RequestAnswers {
   supersede({ turn, call }: IssuedId): void {
     const isOther = ({ issued }: { readonly issued: IssuedId }) =>
       issued.call === call && issued.turn !== turn;
-    const waiting = this.#waiting.filter((one) => isOther(one) && !one.hasOutcome);
-    for (const one of waiting) this.#waiting.splice(this.#waiting.indexOf(one), 1);
+    const waiting = this.#waiting.filter((answer) => isOther(answer) && !answer.hasOutcome);
+    for (const answer of waiting) this.#waiting.splice(this.#waiting.indexOf(answer), 1);
     const open = this.#open.filter(isOther);
-    for (const one of open) this.#open.splice(this.#open.indexOf(one), 1);
+    for (const question of open) this.#open.splice(this.#open.indexOf(question), 1);
     this.#obsolete.push(...[...waiting, ...open].map(({ id }) => id));
   }
 }
@@ -391,12 +391,12 @@ function answerOf({ output, text, isError }: ContentBlock): UserAnswer {
 /** One answer for each question: of two that contradict each other, neither counts. */
 function agreed(sent: readonly SentAnswer[]): SentAnswer[] {
   const byId = new Map<string, SentAnswer | undefined>();
-  for (const one of sent) {
-    const other = byId.get(one.id);
-    const agrees = other !== undefined && agree(other.answer, one.answer);
-    byId.set(one.id, !byId.has(one.id) ? one : agrees ? other : undefined);
+  for (const answer of sent) {
+    const earlier = byId.get(answer.id);
+    const agrees = earlier !== undefined && agree(earlier.answer, answer.answer);
+    byId.set(answer.id, !byId.has(answer.id) ? answer : agrees ? earlier : undefined);
   }
-  return [...byId.values()].filter((one) => one !== undefined);
+  return [...byId.values()].filter((answer) => answer !== undefined);
 }
 
 function agree(one: UserAnswer, other: UserAnswer): boolean {

@@ -54,10 +54,10 @@ function headersTwice({ mcpServers, modelConnection }: JsonObject): Issue[] {
       const name = isJsonObject(binding) ? binding.name : undefined;
       const path = `${place}.credentials[${at}].binding.name`;
       compare(headers, name, path, `${place}.headers`);
-      const known = typeof name === "string" ? name.toLowerCase() : undefined;
-      if (known === undefined) continue;
-      if (first.has(known)) issues.push({ path, message: "is the header of another credential too" });
-      first.add(known);
+      const header = typeof name === "string" ? name.toLowerCase() : undefined;
+      if (header === undefined) continue;
+      if (first.has(header)) issues.push({ path, message: "is the header of another credential too" });
+      first.add(header);
     }
   }
   if (!isJsonObject(modelConnection)) return issues;
@@ -81,9 +81,9 @@ function repeatedIn(list: unknown, key: string, path: string, same = (name: stri
   for (const [index, entry] of listOf(list).entries()) {
     const name = isJsonObject(entry) ? entry[key] : undefined;
     if (typeof name !== "string" && typeof name !== "number") continue;
-    const known = same(String(name));
-    const earlier = first.get(known);
-    if (earlier === undefined) first.set(known, index);
+    const form = same(String(name));
+    const earlier = first.get(form);
+    if (earlier === undefined) first.set(form, index);
     else {
       const message = `is the same as ${path}[${earlier}].${key}: every ${key} must be unique`;
       issues.push({ path: `${path}[${index}].${key}`, message });

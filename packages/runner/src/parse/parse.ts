@@ -84,12 +84,12 @@ interface Translated {
 function translatedBy(dialects: readonly Dialect[], body: unknown): Translated {
   return dialects.reduce<Translated>(
     (before, dialect) => {
-      const given = before.body;
-      if (!isJsonObject(given)) return before;
-      const { request, issues } = callPure(dialect, "translate", pluginReturns.translation, () =>
-        dialect.translate(given),
+      const request = before.body;
+      if (!isJsonObject(request)) return before;
+      const translated = callPure(dialect, "translate", pluginReturns.translation, () =>
+        dialect.translate(request),
       );
-      return { body: request, issues: [...before.issues, ...issues] };
+      return { body: translated.request, issues: [...before.issues, ...translated.issues] };
     },
     { body, issues: [] },
   );
@@ -125,11 +125,11 @@ function withKeys(
 ): KnownShape | undefined {
   if (level?.kind === "list") return { ...level, element: withKeys(level.element, `${place}[]`, further) };
   if (level?.kind !== "object") return level;
-  const known = [...level.keys].map(
-    ([key, below]) => [key, withKeys(below, place === "" ? key : `${place}.${key}`, further)] as const,
+  const below = [...level.keys].map(
+    ([key, inner]) => [key, withKeys(inner, place === "" ? key : `${place}.${key}`, further)] as const,
   );
   const added = further(place).map((key) => [key, undefined] as const);
-  return mergeKnownShapes({ kind: "object", keys: new Map(known) }, { kind: "object", keys: new Map(added) });
+  return mergeKnownShapes({ kind: "object", keys: new Map(below) }, { kind: "object", keys: new Map(added) });
 }
 
 function withoutBlankSession(body: unknown): unknown {

@@ -104,15 +104,15 @@ export class AgentPool {
    *
    * @throws the signal's reason
    */
-  async claim(asked: AskedStart, signal: AbortSignal): Promise<Session | undefined> {
-    const { actor: harness } = asked.plan.harness;
-    const wanted = this.#wanted.filter((one) => one.harness === harness);
+  async claim(start: AskedStart, signal: AbortSignal): Promise<Session | undefined> {
+    const { actor: harness } = start.plan.harness;
+    const wanted = this.#wanted.filter((entry) => entry.harness === harness);
     if (wanted.length === 0) return undefined;
-    for (const one of wanted) one.asked();
-    const outcome = (known: PrewarmClaim["outcome"]) =>
-      this.#options.onClaim({ harness: harness.id, outcome: known });
+    for (const entry of wanted) entry.wake();
+    const outcome = (result: PrewarmClaim["outcome"]) =>
+      this.#options.onClaim({ harness: harness.id, outcome: result });
     try {
-      for (let taken = this.#take(asked); taken !== undefined; taken = this.#take(asked)) {
+      for (let taken = this.#take(start); taken !== undefined; taken = this.#take(start)) {
         const session = await this.#judged(taken, signal);
         outcome(session === undefined ? "refused" : "hit");
         if (session !== undefined) return session;
@@ -132,7 +132,7 @@ export class AgentPool {
 
   /** This actor failed although it was proven: what was started with it is ended. */
   doubt(actor: object): void {
-    for (const one of this.#waiting.filter(({ agent }) => agent.uses(actor))) void this.#drop(one);
+    for (const waiting of this.#waiting.filter(({ agent }) => agent.uses(actor))) void this.#drop(waiting);
   }
 
   /** Ends all that wait or are being started, and starts no more. */
@@ -140,28 +140,28 @@ export class AgentPool {
     this.#closing.abort(new Error("the runner is shutting down"));
     clearTimeout(this.#timer);
     await this.#filling;
-    for (const one of this.#waiting) void this.#drop(one);
+    for (const waiting of this.#waiting) void this.#drop(waiting);
     await Promise.all(this.#closes);
   }
 
   /** Takes the first that fits out of the pool, at once: no other run can have it any more. */
-  #take(asked: AskedStart): Waiting | undefined {
-    for (const one of this.#waiting.filter(({ agent }) => agent.isOutdated)) void this.#drop(one);
+  #take(start: AskedStart): Waiting | undefined {
+    for (const waiting of this.#waiting.filter(({ agent }) => agent.isOutdated)) void this.#drop(waiting);
     const misfits = new Set<string>();
-    const found = this.#waiting.find(({ agent }) => {
-      const why = agent.misfit(asked);
+    const fitting = this.#waiting.find(({ agent }) => {
+      const why = agent.misfit(start);
       if (why !== undefined) misfits.add(why);
       return why === undefined;
     });
-    if (found !== undefined) this.#remove(found);
+    if (fitting !== undefined) this.#remove(fitting);
     else {
-      const harness = asked.plan.harness.actor.id;
+      const harness = start.plan.harness.actor.id;
       this.#options.log.debug(
         { harness, misfits: [...misfits] },
         "no agent that was started ahead fits a run",
       );
     }
-    return found;
+    return fitting;
   }
 
   /** Its session, if it is as it was started; else it is ended. */
@@ -227,16 +227,17 @@ export class AgentPool {
     const { log, limits } = this.#options;
     const closing = this.#closing.signal;
     try {
-      const asked = await owner.plan(harness, prewarm);
+      const start = await owner.plan(harness, prewarm);
       const signal = AbortSignal.any([closing, AbortSignal.timeout(limits.startMs)]);
-      const agent = await PooledAgent.make({ asked, log, closeMs: limits.closeMs, signal });
+      const agent = await PooledAgent.make({ wanted: start, log, closeMs: limits.closeMs, signal });
       if (closing.aborted) return void (await agent.close());
       wanted.started();
       this.#add(wanted, agent);
     } catch (error) {
       if (closing.aborted) return;
       // What refuses it now refuses those that wait, too.
-      for (const one of this.#waiting.filter((other) => other.wanted === wanted)) void this.#drop(one);
+      for (const waiting of this.#waiting.filter((other) => other.wanted === wanted))
+        void this.#drop(waiting);
       wanted.failed(Date.now());
       log.warn({ harness: harness.id, error }, `an agent couldn't be started ahead: ${messageOf(error)}`);
     }
@@ -301,17 +302,18 @@ class Wanted {
     readonly prewarm: Prewarm,
   ) {}
 
-  /** Milliseconds until another agent may be started; infinite while nobody asks for one. */
+  /** Milliseconds until another agent may be started; infinite while no run asks for one. */
   waitMs(now: number): number {
     return this.#isIdle ? Number.POSITIVE_INFINITY : Math.max(0, this.#retryAt - now);
   }
 
-  /** Nobody asked for its agents: none is started until a run asks. */
+  /** No run has asked for its agents: none is started until one does. */
   rest(): void {
     this.#isIdle = true;
   }
 
-  asked(): void {
+  /** A run asks for one: agents are started again. */
+  wake(): void {
     this.#isIdle = false;
   }
 
@@ -333,7 +335,7 @@ export interface AskedStart extends Omit<PreparedStart, "model"> {
 
 interface MakeOptions {
   /** As its deployer wants it, with nothing of a caller. */
-  readonly asked: AskedStart;
+  readonly wanted: AskedStart;
   readonly log: Log;
   readonly closeMs: number;
   readonly signal: AbortSignal;
@@ -371,8 +373,8 @@ class PooledAgent {
   }
 
   /** Opens the sandbox and starts the agent, or leaves nothing behind. */
-  static async make({ asked, log, closeMs, signal }: MakeOptions): Promise<PooledAgent> {
-    const { plan, ...start } = asked;
+  static async make({ wanted, log, closeMs, signal }: MakeOptions): Promise<PooledAgent> {
+    const { plan, ...start } = wanted;
     const session = await Session.open(plan, log, closeMs, signal, { isAhead: true });
     try {
       const { sandbox } = session;
@@ -422,11 +424,11 @@ class PooledAgent {
 
   /** Why such a run can't have it; undefined if it can. Pure. */
   misfit({ plan, ...start }: AskedStart): string | undefined {
-    const own = this.#plan;
-    if (sessionFingerprintOf(plan) !== sessionFingerprintOf(own))
+    const pooled = this.#plan;
+    if (sessionFingerprintOf(plan) !== sessionFingerprintOf(pooled))
       return "its sandbox has another boundary, or hides other credentials";
-    if (pathsOf(plan) !== pathsOf(own)) return "its program is another one";
-    if (routeOf(plan) !== routeOf(own)) return "its model is reached in another way";
+    if (pathsOf(plan) !== pathsOf(pooled)) return "its program is another one";
+    if (routeOf(plan) !== routeOf(pooled)) return "its model is reached in another way";
     return this.#agent.misfit({ ...start, model: this.#route });
   }
 
@@ -439,17 +441,17 @@ class PooledAgent {
     const { sandbox } = this.#session;
     const limit = AbortSignal.timeout(showMs);
     try {
-      const found = await unlessAborted(
+      const contents = await unlessAborted(
         AbortSignal.any([signal, limit]),
         async () => await sandbox.contents?.(),
       );
-      if (found === undefined) return "its sandbox doesn't show what is in it";
+      if (contents === undefined) return "its sandbox doesn't show what is in it";
       return faultOf(this.#agent, {
         hasEnded: this.#hasEnded,
         hasFailed: this.#session.failure !== undefined,
         decided: this.#session.decidedUnclaimed(),
         askedModel: this.#way?.wasAsked === true,
-        found,
+        contents,
         workspace: sandbox.workspace,
       });
     } catch (error) {
@@ -501,21 +503,21 @@ interface Observed {
   /** Connections that it tried to make. */
   readonly decided: readonly CountedDecision[];
   readonly askedModel: boolean;
-  readonly found: SandboxContents;
+  readonly contents: SandboxContents;
   readonly workspace: string;
 }
 
 /** Why a run may not have the agent; undefined if it is as it was started. Pure. */
 function faultOf(agent: Pick<PreparedAgent, "fault">, observed: Observed): string | undefined {
-  const { hasEnded, hasFailed, decided, askedModel, found, workspace } = observed;
+  const { hasEnded, hasFailed, decided, askedModel, contents, workspace } = observed;
   if (hasEnded) return "it has ended";
   if (hasFailed) return "its sandbox has failed";
   const [connection] = decided;
   if (connection !== undefined) return `it tried to connect to ${connection.decision.target}`;
   if (askedModel) return "it sent a request to its model";
-  const written = found.files.find((path) => path.startsWith(`${workspace}/`));
+  const written = contents.files.find((path) => path.startsWith(`${workspace}/`));
   if (written !== undefined) return `it wrote ${written} in its workspace`;
-  return agent.fault(found);
+  return agent.fault(contents);
 }
 
 /** The part of a sandbox that a route to the model needs. */
@@ -528,28 +530,29 @@ type WayIn = Pick<Sandbox, "expose">;
 class ReservedExposure {
   readonly #exposure: Exposure;
   readonly #answer: { handler: FetchHandler };
-  readonly #asked: { count: number };
+  /** Requests that came before a run had it. */
+  readonly #early: { count: number };
 
-  private constructor(exposure: Exposure, answer: { handler: FetchHandler }, asked: { count: number }) {
+  private constructor(exposure: Exposure, answer: { handler: FetchHandler }, early: { count: number }) {
     this.#exposure = exposure;
     this.#answer = answer;
-    this.#asked = asked;
+    this.#early = early;
   }
 
   static async on(sandbox: WayIn): Promise<ReservedExposure> {
-    const asked = { count: 0 };
+    const early = { count: 0 };
     const closed = () => {
-      asked.count += 1;
+      early.count += 1;
       return new Response(null, { status: 503 });
     };
     const answer: { handler: FetchHandler } = { handler: closed };
     const exposure = await sandbox.expose((request) => answer.handler(request));
-    return new ReservedExposure(exposure, answer, asked);
+    return new ReservedExposure(exposure, answer, early);
   }
 
   /** Whether something inside sent a request before a run had it. */
   get wasAsked(): boolean {
-    return this.#asked.count > 0;
+    return this.#early.count > 0;
   }
 
   /** Tells its address, and keeps it closed whatever is exposed. */

@@ -164,9 +164,9 @@ export async function discardSession(
   suspended: WorkspaceService["suspended"],
   log: Log,
 ): Promise<void> {
-  const kept = suspendedSessionSchema.safeParse(record);
-  if (kept.success) {
-    await suspended?.delete(kept.data.suspended, project).catch((error: unknown) => {
+  const suspension = suspendedSessionSchema.safeParse(record);
+  if (suspension.success) {
+    await suspended?.delete(suspension.data.suspended, project).catch((error: unknown) => {
       log.warn({ error }, "the kept files of an ended session could not be deleted");
     });
     return;

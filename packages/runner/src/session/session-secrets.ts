@@ -173,11 +173,11 @@ async function newValue(
   { service, hide }: SessionRefresh,
 ): Promise<RefreshedSecret> {
   if (credential === undefined) return { ok: false, reason: "it has no callback" };
-  const asked = await askForValue(credential, service, asker(), signal);
-  if (!asked.ok) return asked;
+  const answer = await askForValue(credential, service, asker(), signal);
+  if (!answer.ok) return answer;
   if (signal.aborted) return { ok: false, reason: "the session is closed" };
   const before = secrets.all;
-  const { value, expiresAt } = asked;
+  const { value, expiresAt } = answer;
   if (!secrets.rememberValue(credential.name, value, hide))
     return { ok: false, reason: "its new value is too long beside the session's other credentials" };
   onChange(before.difference(secrets.all));

@@ -648,25 +648,25 @@ export async function whyUnsound(
 
 /** The failure may be of another sandbox, such as git's, or of one call. */
 async function whyNothingStarts({ sandbox }: Session, limitMs: number): Promise<string | undefined> {
-  const given = new AbortController();
+  const ending = new AbortController();
   const tried = async () => {
     const started = await sandbox.spawn({
       argv: ["true"],
       env: { PATH: sandbox.image?.searchPath ?? usualPath },
       role: "agent",
-      signal: given.signal,
+      signal: ending.signal,
     });
     await started.exit;
     return undefined;
   };
-  const late = delay(limitMs, "nothing started in its sandbox in time", { signal: given.signal });
+  const late = delay(limitMs, "nothing started in its sandbox in time", { signal: ending.signal });
   try {
     return await Promise.race([
       tried().catch((error: unknown) => `nothing can be started in its sandbox: ${messageOf(error)}`),
       late,
     ]);
   } finally {
-    given.abort();
+    ending.abort();
     await late.catch(() => undefined);
   }
 }

@@ -168,35 +168,35 @@ export class Sessions {
 
   async #next(key: string, plan: AcceptedPlan, borrower: BorrowingRun): Promise<Session> {
     const { secrets } = borrower;
-    const kept = this.#take(key);
+    const present = this.#take(key);
     const holding = this.keeper?.holding(nameOf(key));
     // From an earlier hold: another runner has had the session in between.
-    const isOurs = kept !== undefined && kept.fence === holding?.fence;
-    if (kept === undefined || !isOurs) {
-      if (kept !== undefined) await this.#discard(kept);
+    const isOurs = present !== undefined && present.fence === holding?.fence;
+    if (present === undefined || !isOurs) {
+      if (present !== undefined) await this.#discard(present);
       return await this.#begin(key, plan, borrower, holding, this.#lost.of(key));
     }
     // The record of this runner is about the sandbox that is open here.
     const from = holding && { fence: holding.fence };
-    const next = nextSandbox(kept, neededBy(plan, sessionFingerprintOf(plan), secrets));
+    const next = nextSandbox(present, neededBy(plan, sessionFingerprintOf(plan), secrets));
     switch (next.how) {
       case "reuse":
-        kept.secrets.remember(secrets, this.services.hideSecrets);
-        return kept;
+        present.secrets.remember(secrets, this.services.hideSecrets);
+        return present;
       case "lost":
-        await this.#discard(kept);
-        return await this.#begin(key, plan, borrower, from, kept.isEmpty ? undefined : next.why);
+        await this.#discard(present);
+        return await this.#begin(key, plan, borrower, from, present.isEmpty ? undefined : next.why);
       case "refuse":
-        await this.#keepOrEnd(key, kept);
+        await this.#keepOrEnd(key, present);
         throw cannotMove(next.why);
       case "move":
         try {
-          const moved = await this.#move(kept, plan, borrower, { from, withoutHome: next.withoutHome });
+          const moved = await this.#move(present, plan, borrower, { from, withoutHome: next.withoutHome });
           await this.#announce(key, moved, holding);
-          await this.#discard(kept);
+          await this.#discard(present);
           return moved;
         } catch (error) {
-          await this.#keepOrEnd(key, kept);
+          await this.#keepOrEnd(key, present);
           throw error;
         }
     }
@@ -306,10 +306,10 @@ export class Sessions {
       throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
     }
     await interrupt(this.#inUse.get(key), "The session was ended.");
-    const kept = this.#take(key);
+    const idle = this.#take(key);
     this.#lost.delete(key);
-    if (kept !== undefined) await this.#end(kept, key);
-    return kept !== undefined;
+    if (idle !== undefined) await this.#end(idle, key);
+    return idle !== undefined;
   }
 
   /**
@@ -327,19 +327,19 @@ export class Sessions {
     if (key === undefined) throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
     const inUse = this.#inUse.get(key);
     if (inUse !== undefined) throw new SessionInUse(sessionId, inUse.user);
-    const kept = this.#kept.get(key)?.session;
+    const idle = this.#kept.get(key)?.session;
     const isOurs =
-      kept !== undefined && kept.fence === (this.keeper?.holding(nameOf(key))?.fence ?? kept.fence);
-    if (!isOurs || kept.failure !== undefined) return undefined;
+      idle !== undefined && idle.fence === (this.keeper?.holding(nameOf(key))?.fence ?? idle.fence);
+    if (!isOurs || idle.failure !== undefined) return undefined;
     this.#take(key);
-    this.#occupy(key, { ...use, session: kept });
+    this.#occupy(key, { ...use, session: idle });
     try {
-      return await act(kept);
+      return await act(idle);
     } finally {
       this.#free(key);
-      const { failure } = kept;
-      if (failure === undefined) await this.#keepOrEnd(key, kept);
-      else await this.#end(kept, key, lostBecause.failed(failure));
+      const { failure } = idle;
+      if (failure === undefined) await this.#keepOrEnd(key, idle);
+      else await this.#end(idle, key, lostBecause.failed(failure));
     }
   }
 
@@ -669,10 +669,10 @@ export class Sessions {
   }
 
   #take(key: string): Session | undefined {
-    const kept = this.#kept.get(key);
+    const entry = this.#kept.get(key);
     this.#kept.delete(key);
-    clearTimeout(kept?.expiry);
-    return kept?.session;
+    clearTimeout(entry?.expiry);
+    return entry?.session;
   }
 
   async #discard(session: Session): Promise<void> {

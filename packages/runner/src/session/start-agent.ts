@@ -59,13 +59,13 @@ export class AgentStarter {
     const { request, plan } = this.run;
     // What was prepared goes into its home too, where a started agent has its own files.
     if (hasSetup(request.environment)) return undefined;
-    const asked = {
+    const start = {
       request,
       plan,
       deniesTools: this.#deniesTools,
       serverNames: serverNamesOf(request, plan),
     };
-    return await this.pool.claim(asked, this.scope.signal);
+    return await this.pool.claim(start, this.scope.signal);
   }
 
   /**
@@ -76,18 +76,18 @@ export class AgentStarter {
     const { request } = this.run;
     const { wholeHistory } = this.services;
     const fingerprint = agentFingerprintOf(request);
-    const kept = session.agent;
+    const earlier = session.agent;
     const continued = session.userMessages.length > 0;
     const isNew = request.conversation === "new";
     const isSame = !isNew && continues(request, session.userMessages, wholeHistory);
     if (!isSame) session.conversation = undefined;
     const before = isNew ? [] : session.userMessages;
     const userMessages = userMessagesAfter(request, before, wholeHistory);
-    const canGoOn = kept !== undefined && !kept.agent.ended() && kept.agent.isOutdated?.() !== true;
-    if (isSame && canGoOn && kept.fingerprint === fingerprint)
-      return { started: kept, warm: true, continued, userMessages };
+    const canGoOn = earlier !== undefined && !earlier.agent.ended() && earlier.agent.isOutdated?.() !== true;
+    if (isSame && canGoOn && earlier.fingerprint === fingerprint)
+      return { started: earlier, warm: true, continued, userMessages };
     session.agent = undefined;
-    await kept?.scope.close();
+    await earlier?.scope.close();
     const started = await this.#startNew(session, fingerprint);
     session.agent = started;
     return { started, warm: false, continued: continued && !isNew, userMessages };
