@@ -27,7 +27,7 @@ export interface RangeRule {
 export type NetworkRule = HostRule | RangeRule;
 
 export interface NetworkBoundary {
-  /** Also `off` for an empty allowlist. */
+  /** An empty allowlist is `off`, too. */
   readonly mode: (typeof networkModes)[number];
   /** Not empty exactly when `mode` is `allowlist`. */
   readonly rules: readonly NetworkRule[];

@@ -28,7 +28,7 @@ interface KnownMap {
   readonly kind: "map";
   /** Those that it may have; empty: any. */
   readonly names: readonly string[];
-  /** Of each entry. */
+  /** The shape of each entry. */
   readonly value: KnownShape | undefined;
 }
 
@@ -201,7 +201,7 @@ function kindWithin(schema: z.core.$ZodType): SecretKind | undefined {
   return secretKind(schema) ?? (below === undefined ? undefined : kindWithin(below));
 }
 
-/** Of a schema that adds something to another one. */
+/** The schema inside one that adds something to it. Undefined for any other. */
 function innerOf(schema: z.core.$ZodType): z.core.$ZodType | undefined {
   if (
     schema instanceof z.ZodOptional ||
@@ -211,6 +211,6 @@ function innerOf(schema: z.core.$ZodType): z.core.$ZodType | undefined {
   )
     return schema.unwrap();
   if (!(schema instanceof z.ZodPipe)) return undefined;
-  // Of a preprocessed value, the schema comes after; of a transformed one, before.
+  // A preprocessed value is described by the schema after it, a transformed one by the schema before.
   return schema.in instanceof z.ZodTransform ? schema.out : schema.in;
 }

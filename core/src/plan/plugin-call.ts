@@ -30,7 +30,7 @@ import type {
 
 /** The plugin that made an offer. */
 export interface PluginOrigin {
-  /** As the plugin names itself. */
+  /** The name that the plugin gives itself. */
   readonly plugin: string;
   /** Its package or file, as the configuration names it. Absent: an object in the configuration. */
   readonly package?: string | undefined;
@@ -43,7 +43,7 @@ export interface PluginOffer {
   readonly name: string;
 }
 
-/** By offer. It outlives no offer, and a plan of offers that no registry loaded has no origins. */
+/** The origin of each offer. An entry ends with its offer, and a plan of offers that no registry loaded has no origins. */
 const origins = new WeakMap<object, PluginOrigin>();
 const underWay = new AsyncLocalStorage<PluginOffer | undefined>();
 
@@ -352,6 +352,6 @@ export const pluginReturns = {
   ),
   publishedOutcome: z.object({ output: z.string(), isError: z.boolean() }),
   yesOrNo: z.boolean(),
-  /** Of a method whose result is of no use. */
+  /** The result of a method is of no use. */
   nothing: z.unknown(),
 } as const;

@@ -324,7 +324,7 @@ export class Prober {
         this.log.warn(fields, "a finding beyond the claims is ignored");
         continue;
       }
-      // Of two contradictory findings, the negative one counts.
+      // Where two findings contradict each other, the negative one counts.
       if (findings.get(finding.capability)?.proven !== false) findings.set(finding.capability, finding);
     }
     return findings;

@@ -236,7 +236,7 @@ export interface SnapshotService {
     signal: AbortSignal,
     of?: CopiedPart,
   ): Promise<{ readonly facts: ArchiveFacts; readonly state: SessionState }>;
-  /** Without keeping it. @param of as for `restore`. @throws SnapshotFailed; the signal's reason */
+  /** Copies the files of one session into another without keeping them. @param of as for `restore`. @throws SnapshotFailed; the signal's reason */
   copy(
     from: SandboxOfSession,
     into: SandboxOfSession,

@@ -536,7 +536,7 @@ export function composeRunner(options: RunnerOptions): DependencyContainer {
   return root;
 }
 
-/** With tenants, none may keep all of the sessions. */
+/** The limits, with a share for each tenant: none of several may keep all of the sessions. */
 function withShares({ limits, hasTenants = false }: RunnerOptions): RunLimits {
   const { sessions, sessionsPerProject = hasTenants ? Math.ceil(sessions / 2) : undefined } = limits;
   return sessionsPerProject === undefined ? limits : { ...limits, sessionsPerProject };

@@ -194,6 +194,31 @@ export const agentEventSchema = z.discriminatedUnion("type", [
 export type AgentEvent = z.infer<typeof agentEventSchema>;
 export type AgentEventOf<Type extends AgentEvent["type"]> = Extract<AgentEvent, { type: Type }>;
 
+export const eventRecordSchema = z.strictObject({
+  kind: z.literal("event"),
+  /**
+   * ISO 8601: when it happened, by the clock of the replica that had the run. It is the same for each reader, and at any time.
+   * Absent: it was stored by a version that didn't keep it.
+   */
+  at: z.iso.datetime().optional(),
+  event: agentEventSchema,
+});
+/** An event, with the time at which it happened. */
+export type EventRecord = z.infer<typeof eventRecordSchema>;
+
+/** An event's stream record. @param atMs milliseconds since the epoch */
+export function eventRecord(event: AgentEvent, atMs: number): EventRecord {
+  return { kind: "event", at: isoTime(atMs), event };
+}
+
+let latest = { ms: Number.NaN, text: "" };
+
+/** Events come by the dozen in one millisecond, whose text is made once. */
+function isoTime(ms: number): string {
+  if (ms !== latest.ms) latest = { ms, text: new Date(ms).toISOString() };
+  return latest.text;
+}
+
 /** What an event is, for all that pass, redact, keep, count or show events. */
 interface EventTraits {
   /** What it says: the table in the contract's README is made of it. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { messageSchema } from "../request/message.js";
-import { type AgentEvent, agentEventSchema, usageSchema } from "./events.js";
+import { agentEventSchema, eventRecordSchema, usageSchema } from "./events.js";
 import { errorDetailSchema, failureSchema } from "./failure.js";
 import { receiptSchema } from "./receipt.js";
 
@@ -88,34 +88,9 @@ export const planResponseSchema = z.strictObject({
 });
 export type PlanResponse = z.infer<typeof planResponseSchema>;
 
-const eventRecordSchema = z.strictObject({
-  kind: z.literal("event"),
-  /**
-   * ISO 8601: when it happened, by the clock of the replica that had the run. It is the same for each reader, and at any time.
-   * Absent: it was stored by a version that didn't keep it.
-   */
-  at: z.iso.datetime().optional(),
-  event: agentEventSchema,
-});
-/** An event, with the time at which it happened. */
-export type EventRecord = z.infer<typeof eventRecordSchema>;
-
 /** One line of `application/x-ndjson`, one `data:` of `text/event-stream`. Exactly one `result` ends a stream. */
 export const streamRecordSchema = z.discriminatedUnion("kind", [
   eventRecordSchema,
   z.strictObject({ kind: z.literal("result"), result: runResultSchema }),
 ]);
 export type StreamRecord = z.infer<typeof streamRecordSchema>;
-
-/** An event's stream record. @param atMs milliseconds since the epoch */
-export function eventRecord(event: AgentEvent, atMs: number): EventRecord {
-  return { kind: "event", at: isoTime(atMs), event };
-}
-
-let latest = { ms: Number.NaN, text: "" };
-
-/** Events come by the dozen in one millisecond, whose text is made once. */
-function isoTime(ms: number): string {
-  if (ms !== latest.ms) latest = { ms, text: new Date(ms).toISOString() };
-  return latest.text;
-}

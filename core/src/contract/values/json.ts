@@ -59,7 +59,7 @@ export class JsonTooLarge extends Error {
 
 /** What a text holds if it is JSON. Of any other text, it means nothing. */
 export interface JsonSize {
-  /** As `JsonLimits.maxValues` counts them. */
+  /** The number of values, counted as by `JsonLimits.maxValues`. */
   readonly values: number;
   /** Keys of all objects, repeated ones included. */
   readonly members: number;

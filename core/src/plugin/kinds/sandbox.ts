@@ -229,7 +229,7 @@ export interface Sandbox {
   readonly placeholders?: Readonly<Record<string, string>>;
   /** What was observed of this sandbox: when it opened, and of its first process before the first instruction. */
   readonly evidence: Evidence;
-  /** Of all its processes so far. Synchronous and cheap. Absent: not known. */
+  /** How often its processes have reached the limits so far. Synchronous and cheap. Absent: not known. */
   limitHits?(): LimitHits;
   /** Present only where `SandboxSpec.isUnclaimed` is obeyed. Absent: no agent is started in it ahead of a run. */
   contents?(): Promise<SandboxContents>;

@@ -196,11 +196,11 @@ export type TurnEnding = "completed" | "stopped" | "cut_short";
  * what it got, and make the call again.
  */
 export class ApprovedCalls {
-  /** By `Call.id`. */
+  /** The answers to calls that the agent executes, by `Call.id`. */
   readonly #byAgent = new Map<string, AnswerUse>();
-  /** Of calls that are executed by the runner. */
+  /** The answers to calls that the runner executes. */
   readonly #executing = new Set<AnswerUse>();
-  /** With outcomes, which no model of this turn has seen. */
+  /** The answers whose outcomes no model of this turn has seen. */
   readonly #unseen = new Set<AnswerUse>();
   readonly #seen = new Set<AnswerUse>();
   readonly #spending: Promise<void>[] = [];

@@ -225,7 +225,7 @@ export class Ask {
     return answer === undefined ? undefined : { id, answer };
   }
 
-  /** Also for those who answer until the event is stored. */
+  /** Ends a question that the agent took back. An answer that comes until the event is stored is refused, too. */
   async #withdraw(id: string, kind: InteractionKind): Promise<void> {
     this.#withdrawn.add(id);
     this.events.emit({ type: "interaction_expired", id, kind });

@@ -205,7 +205,7 @@ const maxNameCharacters = 1_048_576;
  * are matched by the agent's id where it sends one, else by tool and arguments.
  */
 export class Calls {
-  /** By `Call.id`. */
+  /** The calls by their `Call.id`. */
   readonly #calls = new Map<string, Call>();
   /** The agent's ids of calls that the runner announced under another one first. */
   readonly #aliases = new Map<string, string>();

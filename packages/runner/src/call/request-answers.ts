@@ -116,7 +116,7 @@ interface SentAnswer {
   readonly id: string;
   readonly answer: UserAnswer;
   readonly issued: IssuedId;
-  /** Of the block in the request. */
+  /** The path of the block in the request. */
   readonly path: string;
 }
 
@@ -144,7 +144,7 @@ const maxAnswers = 1_000;
  */
 export class RequestAnswers {
   readonly #waiting: Waiting[];
-  /** Without an answer yet. */
+  /** Questions that have no answer yet. */
   readonly #open: Issued[];
   readonly #obsolete: string[] = [];
 
@@ -346,7 +346,7 @@ const unasked =
 
 interface Placed {
   readonly block: ContentBlock;
-  /** Of the block in the request. */
+  /** The path of the block in the request. */
   readonly path: string;
   /** The tool's, where the messages have it. */
   readonly name: string | undefined;

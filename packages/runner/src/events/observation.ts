@@ -40,7 +40,7 @@ export interface RunRecovery {
 
 /** Notifies the run's observers. None of them can slow the run down, or fail it. */
 export class Observation {
-  /** By the observer's name. */
+  /** Each observer's observation, by its name. */
   readonly #observations = new Map<string, RunObservation>();
   #recovery: RunRecovery = { recoveries: {} };
 
@@ -245,7 +245,7 @@ export class RunLogger implements Log {
 
 /** What is known of a refused request besides its failure. */
 export interface RefusedRequest {
-  /** Of the response. */
+  /** The status of the response. */
   readonly status?: number;
   /** Milliseconds since 1970. */
   readonly begunAt?: number;

@@ -108,7 +108,7 @@ const partsOf: Readonly<Record<SecretKind, (value: unknown) => readonly string[]
   login: (login) => (isJsonObject(login) ? textsIn(login.login).flatMap(inCredential) : []),
 };
 
-/** Of one text, or of each in a list. */
+/** Reads one text, or each text in a list. */
 function ofText(partsOfText: (text: string) => readonly string[]) {
   return (value: unknown) =>
     [value].flat().flatMap((text) => (typeof text === "string" ? partsOfText(text) : []));

@@ -67,12 +67,12 @@ export class RunEvents {
     this.observation.entered(stage);
   }
 
-  /** For the run's result. */
+  /** Adds a warning to the run's result. */
   warn(warning: Warning): void {
     this.warnings.add(warning);
   }
 
-  /** For the few events of the runner itself, which don't wait for the reader. */
+  /** Sends an event of the runner itself. There are few of them, and they don't wait for the reader. */
   emit(event: AgentEvent): void {
     void this.push(event);
   }
@@ -214,7 +214,7 @@ export class Decisions {
   #timer: NodeJS.Timeout | undefined;
   #behind = false;
   allowed = 0;
-  /** Of the allowed ones. */
+  /** Allowed connections that failed. */
   failed = 0;
   refused = 0;
 
@@ -383,7 +383,7 @@ class TurnRecord {
     this.#events.push(event);
   }
 
-  /** As much of a text as fits; the rest is counted. */
+  /** Returns as much of a text as fits; the rest is counted. */
   #fitting(text: string): string {
     if (text.length <= this.#room) {
       this.#room -= text.length;

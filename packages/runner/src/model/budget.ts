@@ -296,7 +296,10 @@ export class RunBudget {
     for (const each of [this.spent, this.#session.spent]) each.requests += 1;
   }
 
-  /** With the first request. The count is stored when the run ends, too, before another runner can have the session. */
+  /**
+   * The first request fetches what other runners have counted. The count is stored when the run ends, too, before another runner
+   * can have the session.
+   */
   async #open(): Promise<void> {
     await this.#exchange();
     this.scope.defer(() => this.#session.exchange());

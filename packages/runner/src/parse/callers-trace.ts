@@ -86,7 +86,7 @@ function hasAtMost(value: unknown, max: number): boolean {
   return true;
 }
 
-/** Of a body that is refused, whatever else is in it. Pure. */
+/** What a refused body says about its telemetry, whatever else is in it. Pure. */
 export function askedIn(body: unknown): RequestedTelemetry {
   const trace = propagationSchema.safeParse(body).data?.context.propagation;
   const telemetrySent = isJsonObject(body) ? body.telemetry : undefined;

@@ -118,7 +118,7 @@ function clashesIn(list: unknown, path: string, taken?: string): Issue[] {
   return issues;
 }
 
-/** Without empty and `.` segments. Node's own form of a path with thousands of segments takes a hundred times as long. */
+/** The path without empty and `.` segments. Node's own form of a path with thousands of segments takes a hundred times as long. */
 function inNormalForm(path: string): string {
   if (!/(?:^|\/)\.?(?:\/|$)/.test(path)) return path;
   return path

@@ -192,7 +192,7 @@ function listOf(value: unknown): unknown[] {
 /** Headers, variables and credentials that a request brings: to read and search each takes longer than to parse it. */
 const maxEntries = 2_000;
 
-/** By field of a request, what its schema marks as secret in it. Of other fields nothing is marked. */
+/** What the schema of each field of a request marks as secret in it. Nothing is marked in other fields. */
 const markedIn = new Map(
   Object.entries(runRequestSchema.shape).map(([name, schema]) => [name, markedValues(schema)]),
 );

@@ -234,7 +234,7 @@ export class AgentTurn {
     this.#emitUsage();
   }
 
-  /** As the model's provider counted it, plus what only the agent reports. */
+  /** Sends the usage that the model's provider counted, and what only the agent reports of it. */
   #emitUsage(): void {
     const usage = { ...this.#usage, ...this.modelCalls.usage };
     if (Object.keys(usage).length > 0) this.events.emit({ type: "usage", ...usage });

@@ -290,7 +290,7 @@ type PlannedActor = AcceptedPlan["sandbox" | "harness"]["actor"];
 const doubtful: ReadonlySet<FailureCode> = new Set(["sandbox_failed", "plugin_broke_contract"]);
 const doubtfulAtStart: ReadonlySet<FailureCode> = new Set([...doubtful, "harness_failed", "run_timed_out"]);
 
-/** Of the plan, the actors that `actorsToProbeAgain` names. Pure. */
+/** The plan's actors of the kinds that `actorsToProbeAgain` returns. Pure. */
 export function actorsInDoubt(failure: AmbitError, { plan, stage }: FailedRun): ReadonlySet<PlannedActor> {
   const actors = actorsToProbeAgain(failure, stage).flatMap((kind): readonly PlannedActor[] => {
     // The sandbox that failed may be git's own.

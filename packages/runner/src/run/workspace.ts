@@ -448,7 +448,7 @@ export function fileUrl(id: string, path: string): string {
   return `/runs/${encodeURIComponent(id)}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
 }
 
-/** Of files that a chat or a page shows differently from a download. An SVG is a program, too: it stays a download. */
+/** The types of files that a chat or a page shows differently from a download. An SVG is a program, too: it stays a download. */
 const mediaTypes: Readonly<Record<string, string>> = {
   ".avif": "image/avif",
   ".csv": "text/csv",

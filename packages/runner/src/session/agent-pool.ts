@@ -31,7 +31,7 @@ import { Session, sessionFingerprintOf } from "./session.js";
 
 /** What the pool needs of its runner. */
 interface PoolOwner {
-  /** With what their deployer wants started ahead. */
+  /** The loaded harnesses. Each says what its deployer wants started ahead. */
   readonly harnesses: readonly Harness[];
   /** Plans the deployer's request. @throws RequestInvalid, BoundaryRefused */
   plan(harness: Harness, prewarm: Prewarm): Promise<AskedStart>;
@@ -334,7 +334,7 @@ export interface AskedStart extends Omit<PreparedStart, "model"> {
 }
 
 interface MakeOptions {
-  /** As its deployer wants it, with nothing of a caller. */
+  /** The start that its deployer wants. Nothing of a caller is in it. */
   readonly wanted: AskedStart;
   readonly log: Log;
   readonly closeMs: number;

@@ -19,7 +19,7 @@ import type { SessionRefresh } from "./session-secrets.js";
 interface PresentSandbox {
   /** Why no run may have it any more. */
   readonly failure: { readonly message: string } | undefined;
-  /** Of the plan that it was opened for. */
+  /** The key of the plan that it was opened for. */
   readonly fingerprint: string;
   readonly backend: string;
   readonly secrets: {

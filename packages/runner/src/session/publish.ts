@@ -132,7 +132,7 @@ export async function publishTools(
   return { servers, toolNames: namesOf(publications) };
 }
 
-/** Also of tools that are published later. */
+/** The names of all tools, those that are published later included. */
 function namesOf(publications: readonly Publication[]): Iterable<string> {
   return {
     *[Symbol.iterator]() {

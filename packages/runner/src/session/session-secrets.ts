@@ -34,7 +34,7 @@ export class SessionSecrets {
     return tooManySecrets(this.all.union(new Set(secrets))) === undefined;
   }
 
-  /** For as long as the session lives. */
+  /** Redacts them from the log and the output for as long as the session lives. */
   remember(secrets: readonly string[], hide: HideSecrets): void {
     for (const secret of secrets) this.#given.add(secret);
     this.#hideAll(hide);
@@ -89,7 +89,7 @@ export class RefreshedValues {
     return secretsOf(this.#kept);
   }
 
-  /** By credential. */
+  /** The values of each credential, by its name. */
   get byName(): Readonly<Record<string, readonly string[]>> {
     const groups = Map.groupBy(this.#kept, ({ name }) => name);
     return Object.fromEntries([...groups].map(([name, kept]) => [name, kept.map(({ value }) => value)]));
@@ -189,9 +189,9 @@ const timeoutMs = 10_000;
 /** A value that is valid for less would be asked for again at once. */
 const minValidMs = 10_000;
 
-/** For whom a credential is refreshed. */
+/** The session and run for which a credential is refreshed. */
 export interface RefreshedFor {
-  /** As the request names it. Undefined for a session that ends with its run. */
+  /** The session's name in the request. Undefined for a session that ends with its run. */
   readonly sessionId: string | undefined;
   /** Undefined between two runs of a session. */
   readonly runId: string | undefined;

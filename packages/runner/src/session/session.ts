@@ -265,7 +265,7 @@ export class Session {
   /** Those since the last run. */
   visits: readonly Visit[] = [];
   readonly processes = new LiveProcesses();
-  /** By port; closed with the session. */
+  /** The previews of its ports. They are closed with the session. */
   readonly previews = new Map<number, Preview>();
   readonly secrets: SessionSecrets;
   /** The run that has it, or the session alone between runs. */

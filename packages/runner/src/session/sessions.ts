@@ -376,7 +376,7 @@ export class Sessions {
         if (session !== undefined) await this.#end(session, key);
       }),
     );
-    // Of runs that have ended.
+    // The loans of runs that have ended.
     await settlesWithin(Promise.all(this.#loans), this.limits.closeMs);
     const late = [...this.#inUse.keys()];
     await Promise.all([...this.#open].map((session) => this.#discard(session)));
