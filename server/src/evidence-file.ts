@@ -25,7 +25,7 @@ import { version } from "./version.js";
 
 const namespaces = ["cgroup", "mnt", "net", "pid", "user"] as const;
 
-/** For an actor to name what it depends on. An engine that doesn't answer must not hold up a start. */
+/** Milliseconds that an actor has to name what it depends on. An engine that doesn't answer must not hold up a start. */
 const dependsOnMs = 5_000;
 
 /**

@@ -12,7 +12,7 @@ const verifiedCapabilitySchema = z.strictObject({
   assurance: z.string(),
   /** Attacks that worked without the guard, and failed with it. */
   attacks: z.int(),
-  /** Of what isn't proven. */
+  /** Why it isn't proven. Absent for what is. */
   reason: z.string().optional(),
   fix: z.string().optional(),
   at: z.iso.datetime(),

@@ -31,7 +31,7 @@ export interface Settings
     "plugins" | "extends" | "without" | "permissions" | "interactions" | "log" | "egress"
   > {
   readonly plugins: NonNullable<Configuration["plugins"]>;
-  /** With its credentials: never log it. Undefined: connections are direct. */
+  /** It has its credentials: never log it. Undefined: connections are direct. */
   readonly upstreamProxy: UpstreamProxy | undefined;
   /** Whether these are the defaults. */
   readonly pluginsAreDefault: boolean;

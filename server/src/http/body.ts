@@ -34,7 +34,7 @@ interface Reading {
  * that has taken longest is aborted in favour of the new one, so that slow senders only displace each other.
  */
 export class Bodies {
-  /** In the order of their start. */
+  /** The set keeps the order in which they began. */
   readonly #readings = new Set<Reading>();
   #bytes = 0;
 

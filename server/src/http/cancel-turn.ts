@@ -73,7 +73,7 @@ export class TurnCancellation {
         result: "obsolete",
         execution: { id, state: decision === "stop" ? "not_running" : decision },
       };
-    // By its key: another tenant, or the operator, may have a run of the same id.
+    // Its key tells it from a run of the same id that another tenant, or the operator, may have.
     runner.cancel(run.key);
     await run.ended;
     return { ok: true, result: "applied", execution: { id, state: "stopped" } };

@@ -58,7 +58,7 @@ export function admitCaller(
     const seconds = Math.ceil((expiresAt - now) / 1_000);
     const secure = preview.origin.startsWith("https:") ? "; Secure" : "";
     const cookie = `${cookieName(preview)}=${ticket}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
-    // With its origin: a path may begin with two slashes.
+    // The origin is part of it, since a path may begin with two slashes.
     return { kind: "redirect", location: preview.origin + path, cookie };
   }
   if (isFromElsewhere(request, preview, isUpgrade)) {

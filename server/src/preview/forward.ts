@@ -22,7 +22,7 @@ export interface PreviewOrigin {
   readonly frameAncestors: readonly string[];
 }
 
-/** With the prefix, no other host below the same domain can set it. */
+/** The name of its cookie. The prefix keeps other hosts below the same domain from setting it. */
 export function cookieName({ origin }: Pick<PreviewOrigin, "origin">): string {
   return origin.startsWith("https:") ? `__Host-${ticketName}` : ticketName;
 }
@@ -142,7 +142,7 @@ export interface Forwarded {
   readonly preview: PreviewOrigin;
   /** Without the ticket. */
   readonly path: string;
-  /** To the program inside. */
+  /** The connection to the program inside. */
   readonly connection: Duplex;
 }
 

@@ -49,7 +49,7 @@ export function isPageToken(token: string): boolean {
 /** Makes and reads the tokens of pages: sealed, so that they need no store, and every replica with the key reads them. */
 export class PageTokens {
   constructor(
-    /** With a key of their own. */
+    /** Its key seals nothing else. */
     readonly sealing: () => Promise<Sealing>,
     /** Milliseconds since 1970. */
     readonly now: () => number = Date.now,
@@ -63,7 +63,7 @@ export class PageTokens {
     throw new RequestInvalid([{ path: "request", message }]);
   }
 
-  /** For many at once, each of them short. */
+  /** What makes many tokens at once, each of them short. */
   async maker(): Promise<(grant: PageGrant) => string> {
     const sealing = await this.sealing();
     return (grant) => prefix + Buffer.from(sealing.seal(subject, grant), "base64").toString("base64url");

@@ -1,7 +1,7 @@
 import { AtCapacity } from "@ambit/core";
 import type { RecordedRuns } from "@ambit/durable";
-import type { RunQuota } from "@ambit/durable/store";
-import type { Principal } from "./caller.js";
+import type { ProjectUsage, RunQuota } from "@ambit/durable/store";
+import { type Principal, tenantOf } from "./caller.js";
 import type { Tenant } from "./schema.js";
 
 /** Tiers of preference among projects in one search of the queue. */
@@ -17,19 +17,16 @@ export class SharedQuotas {
     readonly runs: Pick<RecordedRuns, "store" | "openSessions">,
     tenants: readonly Tenant[],
   ) {
-    // Of several tokens of a project, the first one counts.
+    // The first one of several tokens of a project counts.
     this.#tenants = new Map(tenants.toReversed().map((tenant) => [tenant.project, tenant]));
   }
 
   /** Why no run of the caller may begin now; undefined if one may. */
   async refusal(caller: Principal): Promise<AtCapacity | undefined> {
-    if (caller.kind === "operator") return undefined;
-    const { project, limits } = caller.tenant;
-    const { concurrentRuns, runsPerMinute, usdPerDay } = limits;
-    if (concurrentRuns === undefined && runsPerMinute === undefined && usdPerDay === undefined)
-      return undefined;
-    const [used] = await this.runs.store.usage([project]);
-    const wait = used === undefined ? undefined : waitFor(used, limits);
+    const [project, quota] = [tenantOf(caller), this.quotaOf(caller)];
+    if (project === undefined || quota === undefined) return undefined;
+    const [usage] = await this.runs.store.usage([project]);
+    const wait = usage && waitFor(usage, quota);
     return wait && new AtCapacity(`The project has reached its quota: ${wait.why}.`, wait.ms);
   }
 
@@ -84,14 +81,8 @@ export class SharedQuotas {
   /** The quota that the store checks when it creates the run. */
   quotaOf(caller: Principal): RunQuota | undefined {
     if (caller.kind === "operator") return undefined;
-    const { concurrentRuns, runsPerMinute, usdPerDay } = caller.tenant.limits;
-    if (concurrentRuns === undefined && runsPerMinute === undefined && usdPerDay === undefined)
-      return undefined;
-    return {
-      concurrentRuns,
-      runsPerMinute,
-      usdPerDay,
-    };
+    const { sessions: _, ...quota } = caller.tenant.limits;
+    return Object.values(quota).some((limit) => limit !== undefined) ? quota : undefined;
   }
 
   /**
@@ -100,7 +91,7 @@ export class SharedQuotas {
    */
   async excludedInTurn(): Promise<readonly (readonly string[])[]> {
     const usage = await this.runs.store.usage([...this.#tenants.keys()]);
-    const isFull = (one: (typeof usage)[number]) => {
+    const isFull = (one: ProjectUsage) => {
       const limits = this.#tenants.get(one.project)?.limits;
       return limits !== undefined && waitFor(one, limits) !== undefined;
     };
@@ -134,24 +125,10 @@ interface UsedQuotas {
 const usedOf = (limit: number | undefined, used: number): UsedQuota | undefined =>
   limit === undefined ? undefined : { limit, used };
 
-/** A project's usage of its quotas. */
-interface QuotaUsage {
-  /** Runs in progress. */
-  readonly running: number;
-  /** Runs that began within the last 60 seconds. */
-  readonly begun: number;
-  /** Milliseconds until the first of those runs is 60 seconds old. */
-  readonly minuteLeftMs: number;
-  /** US dollars on this day (UTC). */
-  readonly usd: number;
-  /** Milliseconds until that day ends. */
-  readonly dayLeftMs: number;
-}
-
 /** Which quota is used up, and when a run may succeed. Undefined: there is room for one. Pure. */
 function waitFor(
-  { running, begun, minuteLeftMs, usd, dayLeftMs }: QuotaUsage,
-  { concurrentRuns, runsPerMinute, usdPerDay }: Tenant["limits"],
+  { running, begun, minuteLeftMs, usd, dayLeftMs }: ProjectUsage,
+  { concurrentRuns, runsPerMinute, usdPerDay }: RunQuota,
 ): { readonly why: string; readonly ms: number } | undefined {
   if (usdPerDay !== undefined && usd >= usdPerDay)
     return { why: `${usdPerDay} US dollars a day`, ms: dayLeftMs };

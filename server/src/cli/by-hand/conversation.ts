@@ -44,7 +44,7 @@ export class Conversation {
     }
   }
 
-  /** In place of what was kept before. */
+  /** Replaces what was kept before. */
   async keep(messages: readonly Message[]): Promise<void> {
     const latest = messages.slice(-maxMessages);
     let text = JSON.stringify({ messages: latest });

@@ -7,7 +7,7 @@ import { localEntry } from "./local-file.js";
 
 /** Bytes of a repository's history. */
 const maxPackBytes = 512 * 1024 * 1024;
-/** To pack it. */
+/** Milliseconds for packing it. */
 const packTimeoutMs = 60_000;
 
 /** What makes the copy of a folder a repository. */

@@ -233,9 +233,9 @@ export function readChosen(line: string, changes: readonly OutputChange[]): Read
 }
 
 /** Whether so many lines, and a question below them, fit the terminal. */
-function fitsScreen(lines: number, { rows }: { readonly rows?: number } = process.stdout): boolean {
+function fitsScreen(lines: number): boolean {
   // A terminal that doesn't know its size has none, or 0.
-  return lines < (rows || 24);
+  return lines < (process.stdout.rows || 24);
 }
 
 /**
@@ -243,17 +243,13 @@ function fitsScreen(lines: number, { rows }: { readonly rows?: number } = proces
  * @param signal ends it
  * @returns false without a pager, or where it can't be started
  */
-async function showInPager(
-  lines: AsyncIterable<string>,
-  signal?: AbortSignal,
-  environment: NodeJS.ProcessEnv = process.env,
-): Promise<boolean> {
-  const pager = environment.PAGER ?? "less";
+async function showInPager(lines: AsyncIterable<string>, signal?: AbortSignal): Promise<boolean> {
+  const pager = process.env.PAGER ?? "less";
   if (pager === "" || pager === "cat" || process.platform === "win32") return false;
-  // With what git gives `less`: it shows colours, and leaves a short text on the screen.
+  // These are the options that git gives `less`: it shows colours, and leaves a short text on the screen.
   const { execa } = await import("execa");
   const shown = execa("/bin/sh", ["-c", pager], {
-    env: { LESS: "FRX", ...environment },
+    env: { LESS: "FRX", ...process.env },
     extendEnv: false,
     stdin: "pipe",
     stdout: "inherit",

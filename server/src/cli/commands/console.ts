@@ -31,7 +31,7 @@ export async function openConsole({ role, user, open, ...options }: ConsoleOptio
   return exitCodes.ok;
 }
 
-/** By a file that only this user can read: every user sees the arguments of a program. */
+/** Opens the link by a file that only this user can read: every user sees the arguments of a program. */
 async function openInBrowser(link: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "ambit-console-"));
   const file = join(folder, "sign-in.html");

@@ -10,7 +10,7 @@ import type { PluginKind } from "../plugin-kinds.js";
 /** Real packages, one for each kind, and what all of them have. */
 const templates = fileURLToPath(new URL("../../../templates", import.meta.url));
 
-/** In the repository, where it packs what a plugin's folder needs. Ambit's packages are in no registry yet. */
+/** The repository's program that packs what a plugin's folder needs, since Ambit's packages are in no registry yet. */
 const packer = fileURLToPath(new URL("../../../../scripts/packages/pack-packages.mjs", import.meta.url));
 
 /** The names in a template: that of its package and plugin, and the one of what the plugin adds. */

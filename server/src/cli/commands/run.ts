@@ -15,7 +15,7 @@ import { openForCommand } from "../open-command.js";
 import { readRequest } from "../read-request.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
 
-/** For words where a request's file is expected. */
+/** What a refusal adds about words that stand where a request's file is expected. */
 const orPrompt = ": if these words are a prompt, add --folder . or --agent demo";
 
 export type RunCommandOptions = Overrides & PrinterOptions & ByHandRunOptions;
@@ -56,7 +56,7 @@ export async function run(words: string, options: RunCommandOptions, given?: obj
     if (!printer.isForProgram) sayWhetherProbing(ambit, progress);
     return await drive(ambit, printer, { body, byHand, terminal }, interruption);
   } catch (error) {
-    // For errors before the run begins; later ones are in the run's result.
+    // An error from before the run becomes a result here. The run's own result has any later one.
     const isResult = isAmbitError(error) && !(error instanceof PluginLoadFailed);
     if (!isResult && !(error instanceof MalformedJson)) throw error;
     const result = failedResult(error);
@@ -105,7 +105,7 @@ async function drive(
             byHand?.asked(record.event);
           }
         }
-        // With the events, if it has them.
+        // The recorder's result has the events, where the printer wants them.
         else result = (await started.recorder.done) ?? record.result;
       }
     }

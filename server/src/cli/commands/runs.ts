@@ -118,7 +118,7 @@ function outcomeOf({ state, outcome, summary }: ListedRun): string {
   return `${marks.holds} ${summary?.stopReason ?? outcome}`;
 }
 
-/** Of all runs, or of one session. */
+/** The open questions of all runs, or of one session. */
 export async function openQuestions(client: AmbitClient, sessionId?: string) {
   const session = sessionId === undefined ? {} : { sessionId };
   return await Array.fromAsync(client.eachInteraction({ state: "open", ...session }));

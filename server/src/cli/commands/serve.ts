@@ -58,15 +58,12 @@ const startedByNpm = ["npm_lifecycle_event", "npm_command"] as const;
  * Resolves when the `npx` or `npm run` that started this process is gone: it doesn't pass a signal on, so that `kill` would end npm
  * and leave the server. Never resolves for a process that npm didn't start: a daemon outlives its parent.
  */
-function starterGone(
-  environment: Readonly<Record<string, string | undefined>> = process.env,
-  parent: () => number = () => process.ppid,
-): Promise<"npm"> {
+function starterGone(): Promise<"npm"> {
   return new Promise((resolve) => {
-    if (!startedByNpm.some((name) => environment[name] !== undefined)) return;
-    const first = parent();
+    if (!startedByNpm.some((name) => process.env[name] !== undefined)) return;
+    const first = process.ppid;
     const timer = setInterval(() => {
-      if (parent() === first) return;
+      if (process.ppid === first) return;
       clearInterval(timer);
       resolve("npm");
     }, lookMs);

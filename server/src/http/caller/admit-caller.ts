@@ -32,7 +32,7 @@ export function takeTokenOfUrl(incoming: IncomingMessage): void {
   if (token === undefined) return;
   query.delete("token");
   incoming.url = query.size === 0 ? url.slice(0, start) : `${url.slice(0, start)}?${query}`;
-  // Of several, none counts.
+  // A request with several tokens presents none of them.
   tokens.set(incoming, others.length === 0 ? token : "");
 }
 
@@ -147,7 +147,7 @@ function rulesOfCaller(incoming: IncomingMessage): CallerRules | undefined {
   return principal.kind === "tenant" ? rulesOf(principal.tenant) : undefined;
 }
 
-/** For routes that cover all projects. @throws HttpRefusal */
+/** Admits only the operator, to routes that cover all projects. @throws HttpRefusal */
 export function requireOperator(incoming: IncomingMessage): void {
   if (callerOf(incoming).kind === "operator") return;
   throw new HttpRefusal(403, "This is the operator's: send AMBIT_TOKEN.", "unauthorized");

@@ -8,11 +8,11 @@ import { isLoopback } from "../caller/loopback.js";
 export interface ConnectionShares {
   /** Whose caller isn't known yet. One more, and the oldest of them ends. */
   readonly unknown: number;
-  /** Of those, from one address of another machine. */
+  /** How many of the unknown ones may come from one address of another machine. */
   readonly unknownPerPeer: number;
   /** Whose caller has sent a token, or is let in without one. Kept for them, whatever the others do. */
   readonly known: number;
-  /** Of those, all tenants' together. The rest is the operator's. */
+  /** How many of the known ones all tenants may have together. The operator has the others. */
   readonly tenants: number;
   /** One tenant's. */
   readonly perTenant: number;
@@ -69,10 +69,10 @@ interface Connection {
  */
 export class Connections {
   readonly #bySocket = new WeakMap<Duplex, Connection>();
-  /** In the order of their start. */
+  /** The set keeps the order in which they were opened. */
   readonly #unknown = new Set<Connection>();
   readonly #unknownByPeer = new Map<string, Set<Connection>>();
-  /** By project; the operator's under undefined. In the order in which they were let in. */
+  /** The key is the project; undefined for the operator. Each set keeps the order in which they were let in. */
   readonly #known = new Map<string | undefined, Set<Connection>>();
 
   constructor(readonly shares: ConnectionShares) {}

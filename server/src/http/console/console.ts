@@ -43,29 +43,20 @@ const linkSchema = z.strictObject({
   user: z.string().trim().min(1).max(100).optional(),
 });
 
-export interface ConsoleOptions {
+interface ConsoleOptions {
   readonly operator: OperatorAccess;
   readonly tenants: Tenants;
   readonly bodies: Bodies;
   readonly key: () => Promise<KeyObject>;
-  /** Default: the built one. */
-  readonly page?: ConsolePage;
-  /** Milliseconds since 1970. Default: the system's clock. */
-  readonly now?: () => number;
 }
 
 /** The page for people, and its sign-in: a token or a one-time link is exchanged for a session cookie. */
 export class Console {
-  readonly #options: ConsoleOptions;
-  readonly #page: ConsolePage;
+  readonly #page = new ConsolePage();
   readonly #links = new SignInLinks<Omit<ConsoleSession, "expiresAt">>();
-  readonly #now: () => number;
 
-  constructor(options: ConsoleOptions) {
-    this.#options = options;
-    this.#page = options.page ?? new ConsolePage();
-    this.#now = options.now ?? Date.now;
-  }
+  /** @throws ConfigurationInvalid if the page isn't built */
+  constructor(readonly options: ConsoleOptions) {}
 
   /** Whether it answers this request without a token: its page, or a sign-in. */
   serves(method: string, path: string): boolean {
@@ -73,7 +64,7 @@ export class Console {
     return path !== `${root}/links` || method === "GET";
   }
 
-  /** Of what `serves` says. @throws NotFound, HttpRefusal, RequestInvalid, Unauthorized */
+  /** Answers a request for which `serves` is true. @throws NotFound, HttpRefusal, RequestInvalid, Unauthorized */
   async answer(incoming: IncomingMessage, path: string): Promise<Response> {
     const { method = "GET", headers } = incoming;
     if (path !== `${root}/session`) {
@@ -98,7 +89,7 @@ export class Console {
 
   /** `POST /console/links`, of an admitted caller: the path of a one-time link that signs in as this caller. */
   async makeLink(incoming: IncomingMessage): Promise<Response> {
-    const { bodies, operator } = this.#options;
+    const { bodies, operator } = this.options;
     const caller = callerOf(incoming);
     if (caller.kind === "page")
       throw new HttpRefusal(403, "A page's token doesn't sign in to the console.", "unauthorized");
@@ -107,8 +98,8 @@ export class Console {
     const token =
       caller.kind === "tenant" ? caller.tenant.token.replace(/^sha256:/, "") : operatorsToken(operator);
     const link = { token, role: lowerRole(role, session?.role ?? "operator"), user: session?.user ?? user };
-    const code = this.#links.add(link, this.#now());
-    // In the fragment, which is sent to no server and kept in no log.
+    const code = this.#links.add(link, Date.now());
+    // The code is in the fragment, which is sent to no server and kept in no log.
     return json(200, { ok: true, path: `${root}/#code=${code}`, expiresInMs: linkMs });
   }
 
@@ -122,7 +113,7 @@ export class Console {
   async admit(incoming: IncomingMessage, path: string, checkMachine: () => Promise<void>): Promise<boolean> {
     if (incoming.headers[proofHeader] === undefined) return false;
     requireSameOrigin(incoming);
-    const { operator } = this.#options;
+    const { operator } = this.options;
     if (operator.kind === "everyone") return false;
     const session = await this.#session(incoming);
     if (session === undefined) throw new Unauthorized(signInFix);
@@ -136,7 +127,7 @@ export class Console {
   }
 
   async #describe(incoming: IncomingMessage): Promise<Response> {
-    if (this.#options.operator.kind === "everyone") return json(200, { signedIn: true, role: "operator" });
+    if (this.options.operator.kind === "everyone") return json(200, { signedIn: true, role: "operator" });
     const session = await this.#session(incoming);
     if (session === undefined) return json(200, { signedIn: false });
     return json(200, this.#signedIn(session));
@@ -148,23 +139,23 @@ export class Console {
   }
 
   async #signIn(incoming: IncomingMessage): Promise<Response> {
-    const body = validBody(signInSchema, await this.#options.bodies.json(incoming, bodyLimit));
-    const exchanged = "code" in body ? this.#links.take(body.code, this.#now()) : this.#exchange(body.token);
+    const body = validBody(signInSchema, await this.options.bodies.json(incoming, bodyLimit));
+    const exchanged = "code" in body ? this.#links.take(body.code, Date.now()) : this.#exchange(body.token);
     if (exchanged === undefined)
       throw new Unauthorized(
         "code" in body
           ? "This link was used already, or has expired: `ambit console` makes a new one."
           : "No token of this server: `ambit console` makes a link that needs none.",
       );
-    const session = { ...exchanged, expiresAt: this.#now() + sessionMs };
-    const key = await this.#options.key();
+    const session = { ...exchanged, expiresAt: Date.now() + sessionMs };
+    const key = await this.options.key();
     const cookie = sealSession(key, session);
     const headers = { "set-cookie": cookieOf(incoming, cookie, sessionMs / 1_000) };
     return json(200, { ...this.#signedIn(session), proof: proofOf(key, cookie) }, headers);
   }
 
   #exchange(token: string): Omit<ConsoleSession, "expiresAt"> | undefined {
-    const { operator, tenants } = this.#options;
+    const { operator, tenants } = this.options;
     const isOperators = "token" in operator && presentsToken([token], operator.token);
     if (!isOperators && tenants.identify([token]) === undefined) return undefined;
     return { token: digestOf(token), role: "operator" satisfies Role };
@@ -174,21 +165,21 @@ export class Console {
     const proof = [incoming.headers[proofHeader] ?? ""].flat()[0] ?? "";
     const cookie = cookieIn(incoming);
     if (cookie === undefined || proof === "") return undefined;
-    const key = await this.#options.key();
+    const key = await this.options.key();
     if (!isSame(proof, proofOf(key, cookie))) return undefined;
-    const session = readSession(key, cookie, this.#now());
+    const session = readSession(key, cookie, Date.now());
     return session !== undefined && this.#isCurrent(session.token) ? session : undefined;
   }
 
   /** Whether the token that was exchanged still counts. */
   #isCurrent(digest: string): boolean {
-    const { operator } = this.#options;
+    const { operator } = this.options;
     if (this.#tenantWith(digest) !== undefined) return true;
     return "token" in operator && isSame(digest, digestOf(operator.token));
   }
 
   #tenantWith(digest: string) {
-    return this.#options.tenants.list.find(({ token }) => token === `sha256:${digest}`);
+    return this.options.tenants.list.find(({ token }) => token === `sha256:${digest}`);
   }
 }
 

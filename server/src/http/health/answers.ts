@@ -37,7 +37,7 @@ export interface ProbeRequest {
   readonly method: string;
   /** Without its query. */
   readonly path: string;
-  /** By their names in lower case. Of several with one name, the last. */
+  /** The keys are names in lower case. The last of several headers with one name counts. */
   readonly headers: Readonly<Record<string, string>>;
 }
 

@@ -70,7 +70,7 @@ export interface HealthThreadSettings {
   readonly maxConnections: number;
   /** Milliseconds without a turn of the main event loop, after which it counts as stalled. */
   readonly stallTimeoutMs: number;
-  /** Of a listener on loopback: further names under which it may be called. Undefined: any. */
+  /** Further names under which a listener on loopback may be called. Undefined for any other listener, which takes any name. */
   readonly allowedHosts: readonly string[] | undefined;
   /** One number: when the main event loop last turned, in nanoseconds of `process.hrtime`. */
   readonly lastTurn: BigInt64Array<SharedArrayBuffer>;

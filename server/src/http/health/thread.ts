@@ -33,7 +33,7 @@ parentPort?.on("message", (next: ServerState) => {
 });
 const report = (message: HealthThreadReport) => parentPort?.postMessage(message);
 
-/** In the order of their start. */
+/** The set keeps the order in which they were opened. */
 const open = new Set<Socket>();
 
 const server = createServer({ noDelay: true }, (socket) => {

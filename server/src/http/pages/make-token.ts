@@ -66,7 +66,7 @@ function templateOf(request: JsonObject, project: string | undefined): JsonObjec
   return project === undefined ? request : { ...request, projectId: project };
 }
 
-/** In whatever dialect it was written. @throws RequestInvalid */
+/** Checks the request as it was read, since each dialect has spellings of its own. @throws RequestInvalid for what a page's runs bring themselves */
 function requireOnlyTemplate({ request, command }: AdmittedRun, session: string): void {
   const { sessionId, messages, runId } = request;
   if (sessionId === undefined) {

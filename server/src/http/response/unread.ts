@@ -19,7 +19,7 @@ interface HeldText {
  * can be read again.
  */
 export class UnreadTexts {
-  /** In the order of their start. */
+  /** The set keeps the order in which they began. */
   readonly #held = new Set<HeldText>();
 
   constructor(readonly max = maxUnread) {}

@@ -44,7 +44,7 @@ export function failedResponse(
   return { description: failures[status], ...(isLater ? { headers: retryAfter } : {}), content };
 }
 
-/** Of every 429 and 503. */
+/** The header that every 429 and 503 has. */
 export const retryAfter: JsonObject = {
   "retry-after": { description: "Seconds to wait before the next attempt.", schema: { type: "integer" } },
 };
@@ -67,7 +67,7 @@ export function reference(schema: SchemaName): JsonObject {
 
 interface RunOperation extends Pick<OpenApiOperation, "operationId" | "tag" | "summary"> {
   readonly description: string;
-  /** By media type. */
+  /** The schemas of its body, by media type. */
   readonly content: Readonly<Record<string, { readonly schema: JsonObject }>>;
 }
 

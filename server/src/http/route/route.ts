@@ -73,7 +73,7 @@ export interface HttpRoute {
   /** Whether a parameter that isn't one of these is refused. Default false. */
   readonly refusesOthers?: boolean;
   readonly operation: OpenApiOperation;
-  /** Of a route that begins runs: its default format. */
+  /** The default format of a route that begins runs. Undefined: it begins none. */
   readonly beginsRuns?: "json" | "ndjson";
   /** Whether a door answers it, which does nothing but call other routes as its caller. Default false. */
   readonly isDoor?: boolean;

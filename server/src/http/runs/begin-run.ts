@@ -102,7 +102,7 @@ interface RunAttempt extends RunCall {
   readonly caller: Principal;
   readonly body: unknown;
   readonly isDetached: boolean;
-  /** By which the caller names the run: an idempotency key or a command. */
+  /** What names the run to its caller: an idempotency key or a command. */
   readonly id: string | undefined;
   /** The same among the runs of all callers. */
   readonly key: string | undefined;

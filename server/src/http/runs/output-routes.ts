@@ -198,7 +198,7 @@ async function chosen(
   return choose(outputs, run);
 }
 
-/** For what keeps the list of files, of so many characters, until its reader has taken everything. */
+/** An answer that keeps the list of files, of so many characters, until its reader has taken everything. */
 function whileUnread({ context, exchange }: StoredRoute, length: number, answer: Answer): Answer {
   return async () => {
     using _unread = context.unread.hold(length, exchange.outgoing);

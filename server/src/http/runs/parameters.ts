@@ -85,14 +85,14 @@ export const lastDay = date(
 export const groupedBy = oneOf("by", z.enum(tallyDimensions), "What the groups are. Default: `day`.");
 
 export const onlyProject = text("projectId", "Only this project's; empty: those of no project.");
-/** Of a route that names one run. */
+/** The project in the query of a route that names one run. */
 export const runsProject = text(
   "projectId",
   "For the operator, where several projects have a run of this id.",
 );
 export const sessionsProject = text("projectId", "The project of its runs.");
 
-/** Of the list of a run's files. */
+/** The lifetime of the URLs in a list of files. */
 export const urlTtl: QueryParameter<number | undefined> = {
   name: "urlTtlMs",
   description:

@@ -20,7 +20,7 @@ interface Reader extends Pick<StoredRun, "id" | "project"> {
  * The oldest one that follows a log makes room for a new one: of a reader that is gone without a word, nothing else tells.
  */
 export class Readers {
-  /** In the order of their start. */
+  /** Each set keeps the order in which its readers began. */
   readonly #ofRuns = new Map<string, Set<Reader>>();
   readonly #ofProjects = new Map<string | undefined, Set<Reader>>();
 

@@ -178,7 +178,7 @@ export async function sendRunInfo(route: StoredRoute, { id: key, webhook }: Stor
   const run = await runs.get(key, waits);
   if (run === undefined) throw noRun(idOfRun(key));
   using _unread = route.context.unread.hold(run.result?.length ?? 0, outgoing);
-  // To whom the platform's messages go is none of a page's business.
+  // A page has no business with the recipients of the platform's messages.
   const isForPage = callerOf(route.exchange.incoming).kind === "page";
   const deliveries =
     webhook === undefined || isForPage

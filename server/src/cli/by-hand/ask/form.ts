@@ -99,7 +99,7 @@ function choicesOf(given: z.infer<typeof choicesSchema>): readonly Choice[] | un
   return values?.map((value, index) => ({ value, title: enumNames[index] ?? value }));
 }
 
-/** By number, value or title. */
+/** The choice that a text names by its number, value or title. Undefined: none. */
 function chosen({ choices }: Field, text: string): string | undefined {
   if (choices === undefined) return text;
   const byNumber = /^\d+$/.test(text) ? choices[Number(text) - 1] : undefined;

@@ -24,7 +24,7 @@ export async function guardedPaths(folder: string): Promise<NamedPaths> {
     () => "",
   );
   const parts = listed.split("\0");
-  /** With whether it is certainly a path. */
+  /** The value says whether the word is certainly a path. */
   const named = new Map<string, boolean>();
   for (let at = 0; at + 1 < parts.length; at += 2) {
     const [origin = "", setting = ""] = parts.slice(at, at + 2);

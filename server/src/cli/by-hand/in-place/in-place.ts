@@ -101,9 +101,9 @@ export function rootRefused(folder: string, owner: number, { command, instead }:
 
 /** The user's folders that are workspaces of sessions. */
 export class UserFolders {
-  /** By session. */
+  /** The key is a session. */
   readonly #folders = new Map<string, string>();
-  /** By folder: settles when its last run has ended. */
+  /** The key is a folder. The promise settles when its last run has ended. */
   readonly #runs = new Map<string, Promise<void>>();
 
   /** @param command what the folder's owner would run */
