@@ -19,22 +19,49 @@ export function newPluginAbort(): AbortController {
 }
 
 /**
- * The step's result; rejects with the signal's reason as soon as it aborts. The step's later result is dropped, so the step
- * itself must close what it opens after that.
+ * The step's result; rejects with the signal's reason as soon as it aborts, and at once if it has.
+ *
+ * @param closeLate gets a result that comes after that, to close it. Default: the step itself closes what it opens then.
  */
 export async function unlessAborted<Result>(
   signal: AbortSignal,
   step: () => Promise<Result>,
+  closeLate: (result: Result) => void = () => undefined,
 ): Promise<Result> {
   signal.throwIfAborted();
   let follow = () => {};
+  let isLate = false;
   const abort = new Promise<never>((_resolve, reject) => {
-    follow = () => reject(signal.reason);
+    follow = () => {
+      isLate = true;
+      reject(signal.reason);
+    };
     signal.addEventListener("abort", follow, { once: true });
   });
   try {
-    return await Promise.race([step(), abort]);
+    const result = step();
+    result.then(
+      (value) => {
+        if (isLate) closeLate(value);
+      },
+      () => undefined,
+    );
+    return await Promise.race([result, abort]);
   } finally {
     signal.removeEventListener("abort", follow);
   }
+}
+
+/** Creates a value at its first use and keeps it. A failed attempt is forgotten: the next use tries again. */
+export function lazy<Value, Arguments extends readonly unknown[] = []>(
+  make: (...values: Arguments) => Promise<Value>,
+): (...values: Arguments) => Promise<Value> {
+  let made: Promise<Value> | undefined;
+  return (...values) => {
+    made ??= make(...values).catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
 }

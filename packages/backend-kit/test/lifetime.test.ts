@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { claimReplica, defaultDataFolder, lazy, type Ownership, quietLog, Reaper } from "../src/index.js";
+import { claimReplica, defaultDataFolder, type Ownership, quietLog, Reaper } from "../src/index.js";
 
 const folder = async () => {
   const path = await mkdtemp(join(tmpdir(), "ambit-replica-"));
@@ -49,17 +49,6 @@ describe("the default data folder", () => {
   ])("of %o with %o as user %i is %s", (below, environment, uid, expected) => {
     expect(defaultDataFolder(below, environment, uid)).toBe(expected);
   });
-});
-
-it("a value is made once, and a failed attempt is tried again", async () => {
-  let attempts = 0;
-  const value = lazy(async () => {
-    attempts += 1;
-    if (attempts === 1) throw new Error("not yet");
-    return attempts;
-  });
-  await expect(value()).rejects.toThrow("not yet");
-  expect(await Promise.all([value(), value()])).toEqual([2, 2]);
 });
 
 /** Of each reaper here, which has a data folder of its own. */

@@ -1,5 +1,5 @@
-import { defaultDataFolder, lazy, Reaper } from "@ambit/backend-kit";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { defaultDataFolder, Reaper } from "@ambit/backend-kit";
+import { lazy, SandboxFailed } from "@ambit/core/plugin";
 import type { DaytonaConfig } from "./config.js";
 import { DaytonaLayers } from "./layers/daytona-layers.js";
 import { leftoversOn } from "./leftovers.js";

@@ -3,7 +3,6 @@ import type { SandboxOverrides } from "@ambit/attacks/standard-probe";
 import {
   containerGaps,
   defaultDataFolder,
-  lazy,
   refuseBeyond,
   type SandboxOrder,
   SandboxSupply,
@@ -20,6 +19,7 @@ import {
   type HiddenCredential,
   type Hiding,
   type Log,
+  lazy,
   type Rootfs,
   type SandboxLayers,
   type SandboxSpec,

@@ -1,12 +1,5 @@
 import type { Verification } from "@ambit/attacks";
-import {
-  containerGaps,
-  defaultDataFolder,
-  lazy,
-  refuseBeyond,
-  SandboxSupply,
-  unproven,
-} from "@ambit/backend-kit";
+import { containerGaps, defaultDataFolder, refuseBeyond, SandboxSupply, unproven } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import {
   type ActorGap,
@@ -17,6 +10,7 @@ import {
   type Finding,
   type HiddenCredential,
   type Hiding,
+  lazy,
   type SandboxBackend,
   type SandboxSpec,
   type Scope,

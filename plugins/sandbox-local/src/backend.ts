@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { VerifiableBackend, Verification } from "@ambit/attacks";
-import { defaultDataFolder, lazy, refuseBeyond } from "@ambit/backend-kit";
+import { defaultDataFolder, refuseBeyond } from "@ambit/backend-kit";
 import {
   type ActorGap,
   type Boundary,
@@ -12,6 +12,7 @@ import {
   type Hiding,
   isRestricted,
   type LocalConnection,
+  lazy,
   type Readability,
   type RequiredPath,
   type Sandbox,

@@ -1,7 +1,7 @@
-import type { Boundary, Capability, NetworkRule, SandboxSpec } from "@ambit/core/plugin";
+import { type Boundary, type Capability, lazy, type NetworkRule, type SandboxSpec } from "@ambit/core/plugin";
 import type { Looking } from "../inside/look.js";
 import { LookBatcher } from "../inside/look-batcher.js";
-import { filesystem, lazy, probeSpec } from "../probe/bench.js";
+import { filesystem, probeSpec } from "../probe/bench.js";
 import type { StandardBench } from "./bench.js";
 import type { ProbeDecoys } from "./decoys.js";
 import { kernelOf } from "./kernel.js";

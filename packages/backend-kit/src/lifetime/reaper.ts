@@ -1,5 +1,4 @@
-import { lazy } from "@ambit/attacks/probe";
-import type { Log } from "@ambit/core/plugin";
+import { type Log, lazy } from "@ambit/core/plugin";
 import { z } from "zod";
 import { claimReplica, type Replica } from "./replica.js";
 

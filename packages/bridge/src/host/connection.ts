@@ -1,7 +1,7 @@
 /** The connection to a guest daemon: over pipes that follow each other, or over one for the whole lifetime of a sandbox. */
 
 import { randomBytes } from "node:crypto";
-import { type Log, messageOf, SandboxFailed } from "@ambit/core/plugin";
+import { type Log, messageOf, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
 import pRetry, { AbortError } from "p-retry";
 import { protocolVersion } from "../messages.js";
 import type {
@@ -22,7 +22,6 @@ import {
   type PipeSink,
   TransportBroken,
 } from "../transport/transport.js";
-import { awaitUnlessAborted } from "./streams.js";
 
 export interface BridgeConnectionOptions<Written> {
   readonly format: PipeFormat<Written>;
@@ -105,7 +104,7 @@ export class BridgeConnection<Written> {
     const pipes = [this.#current?.close(new Error("closed")), this.#kept, ...this.#closings];
     // A pipe that can't be closed in time ends with the sandbox.
     const tooLong = AbortSignal.timeout(closeMs);
-    await awaitUnlessAborted(tooLong, Promise.all(pipes)).catch((error: unknown) => {
+    await unlessAborted(tooLong, () => Promise.all(pipes)).catch((error: unknown) => {
       if (!tooLong.aborted) throw error;
       this.#options.log.warn({}, `a bridge's pipes weren't closed within ${closeMs} ms`);
     });
@@ -187,7 +186,7 @@ export class BridgeConnection<Written> {
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(bridge.heartbeatTimeoutMs)]);
     const closeLate = (pipe: FormattedPipe<Written>) => void new OpenPipe(pipe, bridge, log).close(undefined);
     try {
-      return await awaitUnlessAborted(signal, openPipe(signal), closeLate);
+      return await unlessAborted(signal, () => openPipe(signal), closeLate);
     } catch (error) {
       throw error instanceof SandboxFailed ? new AbortError(error) : error;
     }
@@ -527,13 +526,13 @@ export class DirectConnection {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(bridge.heartbeatTimeoutMs)]);
     try {
       signal.throwIfAborted();
-      const pipe = await awaitUnlessAborted(
+      const pipe = await unlessAborted(
         limit,
-        platform.openDirectPipe(argv, limit),
+        () => platform.openDirectPipe(argv, limit),
         (late) => void late.close(),
       );
       this.#pipe = pipe;
-      const version = await awaitUnlessAborted(limit, this.#greeting(pipe));
+      const version = await unlessAborted(limit, () => this.#greeting(pipe));
       if (version !== protocolVersion) throw new Error(`it speaks version ${version} of the protocol`);
       // What immediately followed the greeting may have ended it.
       if (this.#failure !== undefined) throw this.#failure;
@@ -561,7 +560,7 @@ export class DirectConnection {
     if (pipe === undefined) return;
     pipe.input.end();
     const tooLong = AbortSignal.timeout(closeMs);
-    await awaitUnlessAborted(tooLong, pipe.close()).catch((error: unknown) => {
+    await unlessAborted(tooLong, () => pipe.close()).catch((error: unknown) => {
       this.#options.log.warn({ error }, "a bridge's pipe couldn't be closed: it ends with the sandbox");
     });
   }
@@ -636,7 +635,7 @@ export class DirectConnection {
     const { platform, log } = this.#options;
     const limit = AbortSignal.timeout(explainMs);
     try {
-      return await awaitUnlessAborted(limit, platform.whyLost?.(limit) ?? Promise.resolve(undefined));
+      return await unlessAborted(limit, async () => await platform.whyLost?.(limit));
     } catch (error) {
       log.warn({ error }, "the platform doesn't say why a sandbox was lost");
       return undefined;

@@ -1,9 +1,8 @@
 import { createServer } from "node:http";
 import type { Server } from "node:net";
 import type { Duplex } from "node:stream";
-import { lazy } from "@ambit/backend-kit";
 import { ExposedHandlers } from "@ambit/backend-kit/http";
-import { type Exposure, type FetchHandler, SandboxFailed } from "@ambit/core/plugin";
+import { type Exposure, type FetchHandler, lazy, SandboxFailed } from "@ambit/core/plugin";
 import type { OwnPort } from "../remote-sandbox.js";
 import type { Channel, ChannelListener, Channels } from "../transport/channels.js";
 import { done, duplexOf, listening, refusal } from "./streams.js";

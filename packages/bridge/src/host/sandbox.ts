@@ -17,6 +17,7 @@ import {
   type SandboxContents,
   SandboxFailed,
   type Scope,
+  unlessAborted,
 } from "@ambit/core/plugin";
 import { create } from "tar";
 import type { z } from "zod";
@@ -33,7 +34,6 @@ import { streams } from "../transport/transport.js";
 import { type Bridge, closeBridge, guestOf, leaveBridge, makeBridge, programName } from "./bridge.js";
 import {
   ask,
-  awaitUnlessAborted,
   done,
   IncomingStream,
   insideContents,
@@ -51,10 +51,10 @@ export async function openBridged(options: RemoteSandboxOptions, scope: Scope): 
   const { folder, program } = guest;
   const bridge = makeBridge(options, guest);
   try {
-    if (platform.ready !== undefined) await awaitUnlessAborted(scope.signal, platform.ready(scope.signal));
+    await unlessAborted(scope.signal, async () => await platform.ready?.(scope.signal));
     await uploadFiles(options, folder, program.content, scope.signal);
     await bridge.connection.open(scope.signal);
-    return await awaitUnlessAborted(scope.signal, prepareSandbox(options, folder, bridge));
+    return await unlessAborted(scope.signal, () => prepareSandbox(options, folder, bridge));
   } catch (error) {
     // The backend removes a sandbox that can't be continued.
     if (options.takeover?.resume !== undefined) {
@@ -80,7 +80,7 @@ async function uploadFiles(
 ): Promise<void> {
   const { platform, spec, bridge } = options;
   const upload = (name: string, content: Uint8Array) =>
-    awaitUnlessAborted(signal, platform.upload(join(folder, name), content, signal));
+    unlessAborted(signal, () => platform.upload(join(folder, name), content, signal));
   // The input of a direct pipe, and of a first one, begins with the guest daemon.
   const isCarried =
     "openDirectPipe" in platform || "firstPipe" in platform || options.takeover?.resume !== undefined;

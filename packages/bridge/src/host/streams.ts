@@ -8,30 +8,6 @@ import type { Requests } from "../messages.js";
 import type { Channel, ChannelListener, Channels, Taken } from "../transport/channels.js";
 import { type StreamId, streams } from "../transport/transport.js";
 
-/**
- * A value, unless the signal aborts first: its source may ignore the signal, or never respond.
- * @param late gets the value if it arrives too late, to close it.
- * @throws the signal's reason
- */
-export function awaitUnlessAborted<Value>(
-  signal: AbortSignal,
-  making: Promise<Value>,
-  late: (value: Value) => void = () => undefined,
-): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    let isLate = false;
-    const giveUp = () => {
-      isLate = true;
-      reject(signal.reason);
-    };
-    if (signal.aborted) giveUp();
-    else signal.addEventListener("abort", giveUp, { once: true });
-    making
-      .then((value) => (isLate ? late(value) : resolve(value)), reject)
-      .finally(() => signal.removeEventListener("abort", giveUp));
-  });
-}
-
 /** The guest daemon's replies. It runs in the sandbox, so nothing that it sends is trusted. */
 export const refusal = z.object({ refused: z.string().max(4_000) });
 export const done = z.object({ done: z.literal(true) });

@@ -19,7 +19,14 @@ import {
   ownSystemOptions,
   type RemoteSandbox,
 } from "@ambit/bridge";
-import { type Evidence, type Log, messageOf, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
+import {
+  type Evidence,
+  type Log,
+  lazy,
+  messageOf,
+  SandboxFailed,
+  type SandboxSpec,
+} from "@ambit/core/plugin";
 import {
   type CredentialBroker,
   openSessionBroker,
@@ -141,25 +148,13 @@ export class ClusterAccess {
 
   /** All pods of a runner have one lease and one watch. */
   #hold({ deployment, replica }: Ownership, log: Log): Promise<Held> {
-    this.#held ??= lazyWith(async (log: Log) => {
+    this.#held ??= lazy(async (log: Log) => {
       const lease = new ReplicaLease(this.cluster, deployment, replica);
       await lease.hold(log);
       return { lease, watch: new PodWatch(this.cluster, `ambit-replica=${replica}`) };
     });
     return this.#held(log);
   }
-}
-
-/** Made with the first log; again after a failure. */
-function lazyWith<Made>(make: (log: Log) => Promise<Made>): (log: Log) => Promise<Made> {
-  let made: Promise<Made> | undefined;
-  return (log) => {
-    made ??= make(log).catch((error: unknown) => {
-      made = undefined;
-      throw error;
-    });
-    return made;
-  };
 }
 
 /** Whether the cluster or its nodes refuse pods of the better shape, and not only this one. */

@@ -1,0 +1,38 @@
+import { expect, it } from "vitest";
+import { lazy, unlessAborted } from "../../src/plugin/scope.js";
+
+it("a value is made once, with the first arguments, and a failed attempt is tried again", async () => {
+  const attempts: string[] = [];
+  const value = lazy(async (name: string) => {
+    attempts.push(name);
+    if (attempts.length === 1) throw new Error("not yet");
+    return name;
+  });
+  await expect(value("first")).rejects.toThrow("not yet");
+  expect(await Promise.all([value("second"), value("third")])).toEqual(["second", "second"]);
+  expect(attempts).toEqual(["first", "second"]);
+});
+
+it("what a step opens after the abort is closed, and what it opened before isn't", async () => {
+  const closed: string[] = [];
+  const step = Promise.withResolvers<string>();
+  const abort = new AbortController();
+  const late = unlessAborted(
+    abort.signal,
+    () => step.promise,
+    (opened) => closed.push(opened),
+  );
+  abort.abort("stop");
+  await expect(late).rejects.toBe("stop");
+  step.resolve("late");
+  await step.promise;
+  const { signal } = new AbortController();
+  expect(
+    await unlessAborted(
+      signal,
+      async () => "in time",
+      (opened) => closed.push(opened),
+    ),
+  ).toBe("in time");
+  expect(closed).toEqual(["late"]);
+});
