@@ -124,11 +124,11 @@ export class StreamReplacer {
 
   /** What was held back, at the end of the stream. */
   end(): Buffer {
-    const rest = this.#replace(this.#held, this.#held.length, true);
-    this.#offset += rest.length;
+    const tail = this.#replace(this.#held, this.#held.length, true);
+    this.#offset += tail.length;
     this.#held = nothing;
     this.#state = 0;
-    return rest;
+    return tail;
   }
 
   /** Reads `bytes`, which begin at `#offset`, from `from` on, and notes what occurs. */

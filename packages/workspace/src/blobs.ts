@@ -42,7 +42,7 @@ export interface BlobFile {
 export interface Blob {
   /** Bytes. */
   readonly size: number;
-  /** For one reader. Nothing is open before it is read. */
+  /** The content, for one reader. Nothing is open before it is read. */
   readonly content: AsyncIterable<Uint8Array>;
 }
 
@@ -80,7 +80,7 @@ const sizes = { keyName: 8, salt: 32, key: 32, tag: 16, chunk: 65_536 } as const
 const headerBytes = mark.length + sizes.keyName + sizes.salt;
 const sealedChunk = sizes.chunk + sizes.tag;
 
-/** Of one file: it is opened under the same names as it was sealed. */
+/** Names of one file, which is opened under the same names as it was sealed. */
 interface SealedName {
   readonly owner: string;
   readonly name: string;
@@ -154,7 +154,7 @@ function sizeInside(sealedSize: number): number {
 }
 
 interface DerivedKey {
-  /** In the header of each file: tells keys apart, and says nothing of them. */
+  /** Stands in the header of each file: it tells keys apart, and says nothing of them. */
   readonly name: Buffer;
   readonly secret: Buffer;
 }
@@ -212,7 +212,7 @@ async function* inPieces(
     if (length <= wanted) continue;
     const all = Buffer.concat(held, length);
     let at = 0;
-    // One that is just full may be the last.
+    // A piece that is just full may be the last.
     for (; all.length - at > wanted; wanted = size) {
       yield { bytes: all.subarray(at, at + wanted), isLast: false };
       at += wanted;

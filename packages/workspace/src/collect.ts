@@ -16,12 +16,12 @@ const printableSchema = workspaceFileSchema.regex(
   "must not contain control characters",
 );
 
-/** Of a file that may leave. */
+/** The path of a file that may leave. */
 export const pathSchema = printableSchema.refine((path) => !path.split("/").some(isGitFolder), {
   error: "must not lead to what git keeps, which isn't part of a workspace's files",
 });
 
-/** As the program inside sends them; checked, since the sandbox's processes may have changed them. */
+/** The answers of the program inside, which are checked since the sandbox's processes may have changed them. */
 const answerSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("file"),
@@ -54,7 +54,7 @@ export interface Omission {
   readonly state: string;
 }
 
-/** What left the sandbox. */
+/** The files that left the sandbox. */
 export interface Collected {
   readonly files: readonly CollectedFile[];
   /** Paths that were known, and are gone. */

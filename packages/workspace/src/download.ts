@@ -7,7 +7,7 @@ import type { Spool, Spooled } from "./spool.js";
 const maxRedirects = 5;
 
 export interface DownloadOptions {
-  /** Of the source in the request. */
+  /** The source's place in the request. */
   readonly index: number;
   readonly open: OpenDownload;
   /** Why a URL can't be used here, without a credential; undefined if it can. */
@@ -92,10 +92,10 @@ async function answerOf(
   let isOwn = true;
   for (let redirects = 0; ; redirects += 1) {
     const headers = { accept: "*/*", "accept-encoding": "identity", "user-agent": "ambit" };
-    const own = isOwn && credential !== undefined ? headerOf(credential) : {};
+    const authorization = isOwn && credential !== undefined ? headerOf(credential) : {};
     let answer: OpenedDownload;
     try {
-      answer = await open({ url, headers: { ...headers, ...own } }, signal);
+      answer = await open({ url, headers: { ...headers, ...authorization } }, signal);
     } catch (error) {
       signal.throwIfAborted();
       throw failed(index, "unreachable", codeOf(error), error);

@@ -8,17 +8,17 @@ import { askCollector, type ByteReader } from "./programs.js";
 /** Names of one folder that are listed. */
 const maxEntries = 2_000;
 
-/** Of one file that is read. */
+/** MiB of one file that is read. */
 const maxMiB = 256;
 const maxBytes = maxMiB * 1024 * 1024;
 
-/** Until a folder is listed, or a file's first byte comes: an agent can stop whatever runs in its sandbox. */
+/** Milliseconds until a folder is listed, or a file's first byte comes: an agent can stop whatever runs in its sandbox. */
 const timeoutMs = 30_000;
 
 export interface WorkspaceEntry {
   readonly name: string;
   readonly kind: EntryKind;
-  /** In bytes. */
+  /** Bytes. */
   readonly size: number;
   /** Milliseconds since 1970. */
   readonly modifiedAt: number;
@@ -33,7 +33,7 @@ export interface WorkspaceFolder {
 }
 
 export interface WorkspaceFile {
-  /** In bytes, when it was opened. */
+  /** Bytes, when it was opened. */
   readonly size: number;
   readonly content: AsyncIterable<Uint8Array>;
 }
@@ -140,7 +140,7 @@ const factsShape = {
   executable: z.boolean(),
 };
 
-/** As the program inside sends them; checked, since the sandbox's processes may have changed them. */
+/** The answers of the program inside, which are checked since the sandbox's processes may have changed them. */
 const answerSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("entry"),
@@ -168,7 +168,7 @@ const answerSchema = z.discriminatedUnion("type", [
 const answerOf = async (answers: ByteReader) =>
   answerSchema.parse(JSON.parse(await answers.line(maxLineBytes)));
 
-/** By reason: what the path is, and what to do. */
+/** What the path is, and what to do, by the reason of a refusal. */
 const refusals: Readonly<Record<LookRefusal, string>> = {
   missing: "isn't in the workspace",
   link: "is a link, which isn't followed: name what it leads to",

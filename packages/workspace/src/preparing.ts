@@ -12,9 +12,9 @@ import { Spool } from "./spool.js";
 export interface PrepareOptions {
   /** A sandbox of its own for the source of this index. */
   readonly open: (index: number) => Promise<Sandbox>;
-  /** How an archive is downloaded. */
+  /** Downloads an archive. */
   readonly downloads: Pick<DownloadOptions, "open" | "whyNot">;
-  /** For files on their way. */
+  /** The folder for files on their way. */
   readonly folder: string;
   /** Files and folders of a tree that are looked at. */
   readonly maxEntries: number;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 export interface Spooled {
   readonly at: number;
   readonly size: number;
-  /** In hex. */
+  /** Digest of the content, in hex. */
   readonly sha256: string;
 }
 
@@ -69,7 +69,7 @@ export class Spool {
     }
   }
 
-  /** Of a content that fits into memory. */
+  /** All bytes of a content that fits into memory. */
   async whole(content: Spooled): Promise<Buffer> {
     const parts: Buffer[] = [];
     for await (const part of this.read(content)) parts.push(part);

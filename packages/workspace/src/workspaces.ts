@@ -49,7 +49,7 @@ export interface BeginOptions {
 
 /** What fills one run's workspace. */
 export interface FillOptions extends BeginOptions {
-  /** What its sandbox began with. Undefined for an empty one. */
+  /** The files that its sandbox began with. Undefined for an empty one. */
   readonly begun: Filled | undefined;
   readonly report: ReportSetup;
   readonly received?: PrepareOptions["received"];
@@ -75,19 +75,19 @@ interface WorkspacesOptions {
   /** The files of sessions whose server stopped. Undefined where none are kept. */
   readonly suspended?: Snapshots | undefined;
   readonly settings: WorkspaceSettings;
-  /** For files on their way. */
+  /** The folder for files on their way. */
   readonly folder: string;
-  /** For prepared environments, which stay. */
+  /** The folder for prepared environments, which stay. */
   readonly preparedFolder: string;
   /** Undefined where no plugin keeps files. */
   readonly blobs: (() => Promise<Blobs>) | undefined;
-  /** As errors name that place. */
+  /** The name of that place in errors. */
   readonly blobsTitle?: string | undefined;
   /** Why Ambit's own programs may not connect to an address that a request names; undefined if they may. */
   readonly whyForbidden: OperatorReach["whyForbidden"];
-  /** For the API of a repository's host. */
+  /** Sends requests to the API of a repository's host. */
   readonly send: SendToApi;
-  /** For archives. */
+  /** Downloads archives. */
   readonly openDownload: OpenDownload;
   /** What of this host comes into every new workspace after its sources. Default: nothing. */
   readonly local?: (() => readonly LocalEntry[]) | undefined;
@@ -140,15 +140,15 @@ export class Workspaces {
       const hosts = typeof lfs === "object" ? lfs.hosts : [];
       const services = lfs === false ? (["fetch"] as const) : (["fetch", "lfs"] as const);
       const subject = `workspace.sources[${index}]`;
-      const asked = { subject, repository: source, services, hosts, request, reach };
-      return [[index, gitSandbox(asked)]];
+      const gitOptions = { subject, repository: source, services, hosts, request, reach };
+      return [[index, gitSandbox(gitOptions)]];
     });
-    const own = new Map<number | "outputs.git" | "environment", OwnSandbox>(entries);
+    const sandboxes = new Map<number | "outputs.git" | "environment", OwnSandbox>(entries);
     const setup = setupSandbox(request);
-    if (setup !== undefined) own.set("environment", setup);
+    if (setup !== undefined) sandboxes.set("environment", setup);
     const output = request.outputs?.git;
     const repository = repositoryOf(request);
-    if (output === undefined || repository === undefined) return own;
+    if (output === undefined || repository === undefined) return sandboxes;
     const subject = "outputs.git";
     const isPushed = output.push === "branch";
     // What isn't pushed needs no right to push.
@@ -156,8 +156,8 @@ export class Workspaces {
     const pushed = { url: repository.url, credential };
     const services = isPushed ? (["fetch", "push", "lfs"] as const) : (["fetch"] as const);
     const hosts = typeof repository.lfs === "object" && isPushed ? repository.lfs.hosts : [];
-    const asked = { subject, repository: pushed, services, hosts, request, reach };
-    return own.set(subject, gitSandbox(asked));
+    const gitOptions = { subject, repository: pushed, services, hosts, request, reach };
+    return sandboxes.set(subject, gitSandbox(gitOptions));
   }
 
   /**
@@ -168,9 +168,9 @@ export class Workspaces {
     request: Needed & Pick<RunRequest, "projectId" | "runContext">,
     options: BeginOptions,
   ): Promise<Beginning | undefined> {
-    const own = this.ownSandboxes(request).get("environment");
-    if (own === undefined) return undefined;
-    const begun = await this.#environments.begin(this.#beginning(request, own, options));
+    const setup = this.ownSandboxes(request).get("environment");
+    if (setup === undefined) return undefined;
+    const begun = await this.#environments.begin(this.#beginning(request, setup, options));
     return begun && { layer: begun.layer, filled: filledWith(request, begun.prepared) };
   }
 
@@ -196,7 +196,7 @@ export class Workspaces {
     return filled;
   }
 
-  /** In a workspace in which no command of git runs. @returns their paths. @throws SandboxFailed; the signal's reason */
+  /** Removes the locks in a workspace in which no command of git runs. @returns their paths. @throws SandboxFailed; the signal's reason */
   removeGitLocks(sandbox: Sandbox, signal: AbortSignal): Promise<readonly string[]> {
     return removeGitLocks(sandbox, signal);
   }
@@ -207,14 +207,14 @@ export class Workspaces {
     options: FillOptions,
   ): Promise<Filled> {
     const { begun, report, warn } = options;
-    const own = this.ownSandboxes(request).get("environment");
+    const setup = this.ownSandboxes(request).get("environment");
     const fill = (into: Sandbox) => this.#fillSources(request, into, options);
-    if (own === undefined) {
+    if (setup === undefined) {
       const sources = request.workspace === undefined ? undefined : await fill(sandbox);
       return { sources, environment: undefined };
     }
-    const openSetup = () => options.open(own);
-    const run = { ...this.#beginning(request, own, options), sandbox, openSetup, fill, report, warn };
+    const openSetup = () => options.open(setup);
+    const run = { ...this.#beginning(request, setup, options), sandbox, openSetup, fill, report, warn };
     const filled = begun ?? filledWith(request, await this.#environments.prepare(run));
     const { inputs, prepareOnly } = request.environment ?? {};
     // What is kept has no files of the sources then.
@@ -244,7 +244,7 @@ export class Workspaces {
     const { settings, folder } = this.#options;
     const { maxSourceFiles: maxFiles, maxSourceMiB, maxEntries, sourcesTimeoutMs } = settings;
     const late = AbortSignal.timeout(sourcesTimeoutMs);
-    const own = this.ownSandboxes(request);
+    const sandboxes = this.ownSandboxes(request);
     let at = 0;
     const prepare = preparing({
       downloads: this.#downloads,
@@ -253,7 +253,7 @@ export class Workspaces {
       received,
       signal: AbortSignal.any([signal, late]),
       open: async (index) => {
-        const needed = own.get(index);
+        const needed = sandboxes.get(index);
         if (needed === undefined) throw new TypeError(`source ${index} needs no sandbox of its own`);
         return open(needed);
       },
@@ -278,7 +278,7 @@ export class Workspaces {
   }
 
   /**
-   * Of git sources. It asks the hosts of archives too: what was prepared from one is for those who may download it.
+   * The commits of git sources. It asks the hosts of archives too: what was prepared from one is for those who may download it.
    * Undefined where a branch or tag isn't there.
    * @throws SourceFailed, SandboxFailed; the signal's reason
    */
@@ -289,14 +289,14 @@ export class Workspaces {
   ): Promise<ReadonlyMap<number, string> | undefined> {
     const { maxSourceMiB, sourcesTimeoutMs } = this.#options.settings;
     const late = AbortSignal.timeout(sourcesTimeoutMs);
-    const own = this.ownSandboxes(request);
+    const sandboxes = this.ownSandboxes(request);
     const both = AbortSignal.any([signal, late]);
     const commits = new Map<number, string>();
     for (const [index, source] of (request.workspace?.sources ?? []).entries()) {
       try {
         if (source.type === "archive" && source.url !== undefined)
           await requireAccess({ ...source, url: source.url }, { ...this.#downloads, index, signal: both });
-        const needed = own.get(index);
+        const needed = sandboxes.get(index);
         if (source.type !== "git" || needed === undefined) continue;
         const sandbox = await open(needed);
         try {

@@ -55,8 +55,8 @@ export function endpointIssues(use: ModelUse, config: Addresses): readonly Issue
 /** The real URL of a call. `path` is canonical, and so begins with the base URL's own path. */
 export function upstreamUrl({ endpoint, basePath }: ModelUse, path: string, query: string): URL {
   const base = new URL(endpoint);
-  const rest = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;
-  return new URL(`${base.origin}${base.pathname.replace(/\/+$/, "")}${rest}${query}`);
+  const operationPath = path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path;
+  return new URL(`${base.origin}${base.pathname.replace(/\/+$/, "")}${operationPath}${query}`);
 }
 
 /** With its port. Pure. */

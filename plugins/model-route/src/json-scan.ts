@@ -237,10 +237,10 @@ export class JsonScan {
     this.#keep(bytes.subarray(from, at));
     this.#capture = undefined;
     const { path, key, start, parts, size } = capture;
-    const kept = Buffer.concat(parts);
-    const text = size > maxCaptureBytes ? "" : kept.toString("utf8");
+    const captured = Buffer.concat(parts);
+    const text = size > maxCaptureBytes ? "" : captured.toString("utf8");
     const end = start + Buffer.byteLength(text.trimEnd());
-    const head = kept.toString("latin1", 0, maxHeadLength).trimEnd();
+    const head = captured.toString("latin1", 0, maxHeadLength).trimEnd();
     this.#onCaptured({ path, key, value: valueIn(text), head, start, end });
   }
 }

@@ -28,10 +28,10 @@ export function isAllowed(model: string, patterns: readonly string[]): boolean {
 
 /** The price of the longest pattern that matches the model, or that is the same pattern. Pure. */
 export function priceOf(model: string, prices: Readonly<Record<string, Price>>): Price | undefined {
-  const found = Object.keys(prices)
+  const longest = Object.keys(prices)
     .filter((pattern) => pattern === model || matchesPattern(pattern, model))
     .sort((one, other) => other.length - one.length)[0];
-  return found === undefined ? undefined : prices[found];
+  return longest === undefined ? undefined : prices[longest];
 }
 
 const million = 1_000_000;

@@ -59,8 +59,8 @@ export class SessionAuthority {
 
   /** The certificate and key for a server of this name. Created once per name. */
   contextFor(name: string): Promise<SecureContext> {
-    const known = this.#contexts.get(name);
-    if (known !== undefined) return known;
+    const existing = this.#contexts.get(name);
+    if (existing !== undefined) return existing;
     const made = this.#makeContext(name);
     this.#contexts.set(name, made);
     return made;

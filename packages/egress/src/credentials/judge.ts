@@ -181,13 +181,13 @@ function judgeGit(
   services: readonly GitService[],
 ): string | { readonly needsBody: boolean } {
   const list = services.join(", ");
-  const asked = gitRequestOf(request);
-  if (asked === undefined || isAmbiguousPath(pathOf(request.url)))
+  const gitRequest = gitRequestOf(request);
+  if (gitRequest === undefined || isAmbiguousPath(pathOf(request.url)))
     return `${name} is only for git's services (access ${list}), and this is another request`;
-  const missing = asked.services.find((service) => !services.includes(service));
+  const missing = gitRequest.services.find((service) => !services.includes(service));
   if (missing !== undefined) return `${name} isn't for git's service ${missing} (access ${list})`;
   // A caller that may push may also upload.
-  return { needsBody: asked.body === true && !services.includes("push") };
+  return { needsBody: gitRequest.body === true && !services.includes("push") };
 }
 
 function formOf({ as }: BoundCredential): string {

@@ -138,8 +138,8 @@ export class HeldCredentials {
 
   replacementsFor(target: Target): Replacements {
     const key = `${target.host}:${target.port}`;
-    const known = this.#replacements.get(key);
-    if (known !== undefined) return known;
+    const existing = this.#replacements.get(key);
+    if (existing !== undefined) return existing;
     const bound = this.credentialsFor(target);
     const made = new Replacements(
       this.#state.hidden
@@ -190,9 +190,9 @@ export class CredentialValues {
   /** Every value of a credential that a response must not contain, the present one first. */
   allOf(credential: BoundCredential): readonly BoundCredential[] {
     const { name } = credential;
-    const given = this.#given.filter((one) => one.name === name);
-    const known = Object.hasOwn(this.#known, name) ? (this.#known[name] ?? []) : [];
-    return [credential, ...known.map((value) => withValue(credential, value)), ...given];
+    const originals = this.#given.filter((one) => one.name === name);
+    const earlierValues = Object.hasOwn(this.#known, name) ? (this.#known[name] ?? []) : [];
+    return [credential, ...earlierValues.map((value) => withValue(credential, value)), ...originals];
   }
 
   #expiryOf(secret: HiddenCredential, ask: AskForSecret | undefined): CredentialExpiry {

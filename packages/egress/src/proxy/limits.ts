@@ -68,18 +68,18 @@ export class SharedBudget {
 
   join(): Share {
     this.#sessions += 1;
-    let own = 0;
+    let sessionTaken = 0;
     let isReleased = false;
     return {
       take: (amount = 1) => {
         const equalPart = Math.max(1, Math.floor(this.#limit / this.#sessions));
-        if (this.#taken + amount > this.#limit && own + amount > equalPart) return false;
-        own += amount;
+        if (this.#taken + amount > this.#limit && sessionTaken + amount > equalPart) return false;
+        sessionTaken += amount;
         this.#taken += amount;
         return true;
       },
       release: (amount = 1) => {
-        own -= amount;
+        sessionTaken -= amount;
         this.#taken -= amount;
       },
       leave: () => {

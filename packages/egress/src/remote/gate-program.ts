@@ -63,8 +63,8 @@ class RemoteCredentials implements ProxyCredentials {
   }
 
   contextFor(name: string): Promise<SecureContext> {
-    const known = this.#contexts.get(name);
-    if (known !== undefined) return known;
+    const existing = this.#contexts.get(name);
+    if (existing !== undefined) return existing;
     const made = this.#makeContext(name);
     this.#contexts.set(name, made);
     made.catch(() => this.#contexts.delete(name));
@@ -185,10 +185,10 @@ class GateProgram {
   }
 
   #answered(message: Extract<ToGate, { answer: number }>): void {
-    const asked = this.#questions.get(message.answer);
+    const question = this.#questions.get(message.answer);
     this.#questions.delete(message.answer);
-    if ("failure" in message) asked?.reject(new Error(message.failure));
-    else asked?.resolve(message.value);
+    if ("failure" in message) question?.reject(new Error(message.failure));
+    else question?.resolve(message.value);
   }
 
   #say(message: FromGate): void {

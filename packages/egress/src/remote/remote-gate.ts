@@ -344,8 +344,8 @@ export async function openRelay({ pipe, settings, signal, onLost }: RelayOptions
 const read = new Map<string, Promise<Buffer>>();
 
 function program(name: "gate" | "relay"): Promise<Buffer> {
-  const known = read.get(name);
-  if (known !== undefined) return known;
+  const existing = read.get(name);
+  if (existing !== undefined) return existing;
   const path = fileURLToPath(new URL(`../${name}.cjs`, import.meta.url));
   const text = readFile(path).catch((error: unknown) => {
     read.delete(name);

@@ -7,7 +7,7 @@ type SetupReport =
   /** Another run prepares the same environment. */
   | { readonly state: "waiting" }
   | { readonly state: "started"; readonly index: number; readonly command: string }
-  /** Of both streams, by whole lines where they aren't too long. */
+  /** Text of both streams, in whole lines where they aren't too long. */
   | { readonly state: "output"; readonly index: number; readonly text: string }
   | {
       readonly state: "ended";
@@ -30,16 +30,16 @@ const maxTail = 2_000;
 
 /** One command of a setup. */
 export interface SetupCommand {
-  /** As errors say it. */
+  /** The command's name in errors. */
   readonly name: string;
   readonly argv: Command["argv"];
-  /** As its event has it. */
+  /** The command in its event. */
   readonly shown: string;
-  /** Where it runs. Default: the workspace. */
+  /** The folder in which it runs. Default: the workspace. */
   readonly folder?: string;
 }
 
-/** Those of the request itself. Pure. */
+/** The commands of the request itself. Pure. */
 export function requestedCommands(setup: readonly string[]): readonly SetupCommand[] {
   return setup.map((command, index) => ({
     name: `environment.setup[${index}]`,
@@ -128,7 +128,7 @@ class Output {
     const all = this.#end + text;
     this.#end = all.length > 2 * maxTail ? all.slice(-2 * maxTail) : all;
     if (this.left < text.length) {
-      // From the first one that doesn't fit: no piece is missing in the middle.
+      // Nothing is reported from the first piece on that doesn't fit, so that no piece is missing in the middle.
       this.left = 0;
       this.omitted += text.length;
       return;

@@ -27,15 +27,15 @@ export async function readDevcontainer(
   signal: AbortSignal,
 ): Promise<Devcontainer> {
   const paths = asked.path === undefined ? usualPaths : [asked.path];
-  const found = devcontainerIn(await textOf(sandbox, paths, folder, signal), folder);
-  const sentence = ignoredSentence(found.ignored);
+  const devcontainer = devcontainerIn(await textOf(sandbox, paths, folder, signal), folder);
+  const sentence = ignoredSentence(devcontainer.ignored);
   if (sentence !== undefined) warn(sentence);
-  const { image } = found;
-  if (image === undefined || isSameImage(image, sandbox.image?.name)) return found;
+  const { image } = devcontainer;
+  if (image === undefined || isSameImage(image, sandbox.image?.name)) return devcontainer;
   const shown = JSON.stringify(image.slice(0, 200));
   if (asked.image === "ignore") {
     warn(`has the image ${shown}, which is ignored: the sandbox's own is used, as the request says`);
-    return found;
+    return devcontainer;
   }
   throw wrong(
     `is made for the image ${shown}, and the sandbox has another one: name a sandbox whose image it is, or set environment.devcontainer.image to "ignore" if its commands work without it`,
@@ -50,8 +50,8 @@ async function textOf(
 ): Promise<string> {
   const files = paths.map((path) => `${folder}/${path}`);
   const maxCharacters = maxDevcontainerBytes + 1;
-  const asked = { maxCharacters, signal };
-  const { code, stdout: text } = await runScript(sandbox, script, [String(maxCharacters), ...files], asked);
+  const reading = { maxCharacters, signal };
+  const { code, stdout: text } = await runScript(sandbox, script, [String(maxCharacters), ...files], reading);
   if (code === notThere)
     throw wrong(
       `isn't there: the commit has no ${paths.join(" and no ")}; set environment.devcontainer.path`,
@@ -91,7 +91,7 @@ interface Devcontainer {
   readonly ignored: readonly string[];
 }
 
-/** In the order in which they run. */
+/** The commands that run, in this order. */
 const commandKeys = ["onCreateCommand", "updateContentCommand", "postCreateCommand"] as const;
 
 const otherImage =
@@ -121,7 +121,7 @@ const refused: Readonly<Record<string, string>> = {
   appPort: otherSandbox,
 };
 
-/** What needs no word: they say nothing about the container. */
+/** Keys that no warning names, since they say nothing about the container. */
 const plain: ReadonlySet<string> = new Set(["name", "$schema"]);
 
 const words = z.array(z.string().max(limits.setupCharacters)).min(1).max(maxArguments);
@@ -230,14 +230,14 @@ function commandsOf(
 const others =
   /\$\{(?:(?:localEnv|env|containerEnv):|(?:localWorkspaceFolder(?:Basename)?|devcontainerId)\})/;
 
-/** With the variables of `devcontainer.json` that have a meaning here. */
+/** Replaces the variables of `devcontainer.json` that have a meaning here. */
 function replaced(text: string, key: string, folder: string): string {
   if (text.includes("\0")) throw wrong(`has a NUL in ${key}`);
   const base = folder.slice(folder.lastIndexOf("/") + 1);
   const result = text
     .replace(/\$\{containerWorkspaceFolder\}/g, () => folder)
     .replace(/\$\{containerWorkspaceFolderBasename\}/g, () => base);
-  // Also one that doesn't end: to look for each one's end would take time with the square of the text's length.
+  // A variable without an end counts too: looking for each end would take time with the square of the text's length.
   const { index } = others.exec(result) ?? {};
   if (index === undefined) return result;
   const [unknown = ""] = result.slice(index + 2, index + 2 + maxName).split("}");

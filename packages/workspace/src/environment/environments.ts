@@ -26,7 +26,7 @@ import { usedSecrets, withoutSecrets } from "./search.js";
 interface EnvironmentsOptions {
   readonly kept: KeptSnapshots;
   readonly limits: SnapshotLimits;
-  /** For all commands of a request, and to pack what they made. */
+  /** Milliseconds for all commands of a request, and to pack what they made. */
   readonly setupTimeoutMs: number;
 }
 
@@ -37,7 +37,7 @@ export interface BeginningRun {
   readonly mayKeep: boolean;
   /** The backend's name. */
   readonly backend: string;
-  /** Of the backend. Undefined where it keeps none for sandboxes with the run's boundary. */
+  /** The backend's layers. Undefined where it keeps none for sandboxes with the run's boundary. */
   readonly layers: LayersOfRun | undefined;
   readonly own: OwnSandbox;
   /** The commit of each git source now, by its index; undefined where one has none. */
@@ -71,11 +71,11 @@ interface Beginning {
 /** Prepares environments, once for each that is asked for. */
 export class Environments {
   readonly #options: EnvironmentsOptions;
-  /** Those that a run of this process prepares now, by project and key. */
+  /** The environments that a run of this process prepares now, by project and key. */
   readonly #building = new Map<string, Promise<void>>();
 
   readonly #layers = new Layers();
-  /** What `begin` found of a request, for `prepare`. */
+  /** The commits that `begin` has looked up for a request, for `prepare`. */
   readonly #commits = new WeakMap<BeginningRun["request"], ReadonlyMap<number, string>>();
 
   constructor(options: EnvironmentsOptions) {
@@ -151,15 +151,15 @@ export class Environments {
 
   /** Looked up once for each run: a repository's host is asked in a sandbox of its own. */
   async #commitsOf({ request, commits }: BeginningRun): Promise<ReadonlyMap<number, string> | undefined> {
-    const known = this.#commits.get(request) ?? (await commits());
-    if (known !== undefined) this.#commits.set(request, known);
-    return known;
+    const commitsNow = this.#commits.get(request) ?? (await commits());
+    if (commitsNow !== undefined) this.#commits.set(request, commitsNow);
+    return commitsNow;
   }
 
   async #keyOf(run: PreparedRun) {
     const { sandbox, layers, signal } = run;
-    const known = layers && (await unlessAborted(signal, () => layers.kept.system(signal)));
-    const system = known ?? (await systemOf(sandbox, () => readSystem(sandbox, signal)));
+    const layersSystem = layers && (await unlessAborted(signal, () => layers.kept.system(signal)));
+    const system = layersSystem ?? (await systemOf(sandbox, () => readSystem(sandbox, signal)));
     return (commits: ReadonlyMap<number, string>) => keyWith(run, system, commits);
   }
 
@@ -296,7 +296,7 @@ function keyWith(
   return environmentKey({ request, boundary, backend, system, commits });
 }
 
-/** Of this content, for this project: its first 16 characters say whose it is. Pure. */
+/** The name of the layer with this content, for this project: its first 16 characters say whose it is. Pure. */
 function layerName(project: string | undefined, key: string, { sha256 }: KeptFacts): string {
   const digest = (...facts: readonly unknown[]) =>
     createHash("sha256").update(JSON.stringify(facts)).digest("hex");
@@ -364,7 +364,7 @@ interface LayersOfRun {
 
 /** Makes layers of what is kept. They save time: what fails here is logged, and the files are copied. */
 export class Layers {
-  /** Those that a run of this process makes now, by name. */
+  /** The layers that a run of this process makes now, by name. */
   readonly #making = new Map<string, Promise<boolean>>();
 
   /**

@@ -15,13 +15,13 @@ const factsSchema = z.strictObject({
   skipped: count,
   /** Milliseconds since 1970. */
   builtAt: z.number(),
-  /** What its workspace began with. */
+  /** The sources that its workspace began with. */
   sources: z.array(sourceReceiptSchema),
 });
 /** What is known of a kept snapshot. */
 export type KeptFacts = z.infer<typeof factsSchema>;
 
-/** At a file's end: bytes of the facts before it, in decimal. */
+/** Digits at a file's end, which say how many bytes the facts before them have. */
 const lengthDigits = 12;
 /** Sources can have thousands of omitted paths. */
 const maxFactsBytes = 16 * 1_048_576;
@@ -71,7 +71,7 @@ function jsonOf(read: string): unknown {
 interface KeptLimits {
   /** Snapshots of all projects. */
   readonly maxSnapshots: number;
-  /** Of all projects. */
+  /** Bytes of all projects' snapshots. */
   readonly maxBytes: number;
   /** Milliseconds without a use after which one is removed. */
   readonly maxUnusedMs: number;
@@ -87,7 +87,7 @@ interface OpenSnapshot {
   close(): Promise<void>;
 }
 
-/** Of a file that isn't complete, and milliseconds after which it belongs to nobody. */
+/** The name of a file that isn't complete begins with the prefix. After so many milliseconds no process writes to it any more. */
 const draft = { prefix: ".draft-", maxAgeMs: 24 * 60 * 60 * 1_000 } as const;
 const ending = ".snapshot";
 
@@ -128,7 +128,7 @@ export class KeptSnapshots {
     }
   }
 
-  /** For a new one; the caller closes it. @throws SnapshotFailed */
+  /** Opens a file for a new snapshot; the caller closes it. @throws SnapshotFailed */
   async draft(project: string | undefined): Promise<SnapshotDraft> {
     const folder = this.#folderOf(project);
     try {
@@ -141,7 +141,7 @@ export class KeptSnapshots {
     }
   }
 
-  /** One that turned out to be damaged. */
+  /** Removes a snapshot that turned out to be damaged. */
   async remove(project: string | undefined, key: string): Promise<void> {
     await rm(this.#pathOf(project, key), { force: true });
   }
@@ -199,7 +199,7 @@ class SnapshotDraft {
     for await (const piece of archive) await this.#append(piece);
   }
 
-  /** For one reader, before it is closed. */
+  /** The archive, for one reader, before the draft is closed. */
   read({ bytes }: Pick<KeptFacts, "bytes">): AsyncIterable<Uint8Array> {
     return archiveIn(this.handle, bytes);
   }

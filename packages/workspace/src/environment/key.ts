@@ -11,7 +11,7 @@ const version = 3;
 
 interface KeyFacts {
   readonly request: Pick<RunRequest, "environment" | "workspace">;
-  /** Of the setup commands. */
+  /** The boundary of the setup commands. */
   readonly boundary: Boundary;
   /** The backend's name. */
   readonly backend: string;
@@ -37,9 +37,9 @@ export function environmentKey({ request, boundary, backend, system, commits }: 
     setup,
     Object.entries(env).sort(([one], [other]) => (one < other ? -1 : 1)),
     { network, filesystem, resources },
-    // Its contents are the commit's.
+    // The commit decides the file's contents.
     ...(devcontainer === undefined ? [] : [devcontainer]),
-    // What is kept is another thing then: without the files of the sources.
+    // What is kept differs then: it has no files of the sources.
     ...(inputs === undefined ? [] : ["inputs"]),
   ];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
@@ -57,7 +57,7 @@ function identityOf(
       return source.repository ? { ...rest, ref, commit } : { ...rest, commit };
     }
     case "archive": {
-      // Its digest decides what comes in. Its URL decides who may have it: that one is asked before the environment is used.
+      // The digest decides what comes in. The URL decides who may have it: its host is asked before the environment is used.
       const { data, url, credential: _credential, ...rest } = source;
       if (data !== undefined) return { ...rest, data: createHash("sha256").update(data).digest("hex") };
       return url === undefined ? rest : { ...rest, url: withoutSignature(url) };

@@ -44,10 +44,12 @@ export function environmentIssues(request: Asked): readonly Issue[] {
       message:
         "needs all of workspace.sources to be of type files: a git source counts by its commit, and an archive by its digest. Leave it out",
     });
-  const own = environment.boundary?.filesystem;
+  const setupFilesystem = environment.boundary?.filesystem;
   if (
-    own !== undefined &&
-    (typeof own === "object" ? JSON.stringify(own) !== JSON.stringify({ mode }) : own !== mode)
+    setupFilesystem !== undefined &&
+    (typeof setupFilesystem === "object"
+      ? JSON.stringify(setupFilesystem) !== JSON.stringify({ mode })
+      : setupFilesystem !== mode)
   )
     issues.push({
       path: "environment.boundary.filesystem",
@@ -94,15 +96,15 @@ function boundaryOf({ environment, sandboxPermission }: Asked): {
   readonly boundary: Boundary;
   readonly issues: readonly Issue[];
 } {
-  const asked = environment?.boundary ?? sandboxPermission;
+  const permission = environment?.boundary ?? sandboxPermission;
   const { mode } = normaliseBoundary(sandboxPermission).boundary.filesystem;
   // What isn't written is an issue, and the boundary isn't used.
   const filesystem = isWritten(mode) ? mode : "workspace";
-  const { boundary, issues } = normaliseBoundary({ ...asked, filesystem });
+  const { boundary, issues } = normaliseBoundary({ ...permission, filesystem });
   const hides = (environment?.credentials ?? []).length > 0;
   return {
     boundary: { ...boundary, secrets: hides ? "hidden" : boundary.secrets, enforcement: "strict" },
-    // Those of the run's own boundary are found with it.
+    // The issues of the run's own boundary are reported with that boundary.
     issues:
       environment?.boundary === undefined
         ? []

@@ -20,7 +20,7 @@ export type SendToApi = (request: ApiRequest, signal: AbortSignal) => Promise<Ap
 /** A request to a host's API, before it has an address and a credential. */
 export interface ApiCall {
   readonly method: ApiRequest["method"];
-  /** Below the API's base URL, with its query. */
+  /** The path below the API's base URL, with its query. */
   readonly path: string;
   /** Sent as JSON. */
   readonly content?: unknown;
@@ -35,7 +35,7 @@ export interface ApiAnswer {
 export class ApiFailed extends Error {}
 
 export interface ApiOptions {
-  /** Without a slash at its end. */
+  /** The API's base URL, without a slash at its end. */
   readonly base: string;
   readonly headers: Readonly<Record<string, string>>;
   /** The value of `Authorization`. */
@@ -79,7 +79,7 @@ export function refusalOf(
 ): ApiFailed {
   const [, sent = ""] = authorization.split(" ");
   const token = Buffer.from(sent, "base64").toString().split(":").at(-1) ?? "";
-  // Before it is cut: a part of the token couldn't be found by its value later.
+  // The token is replaced before the text is cut: later, a part of it couldn't be found by its value.
   const said = [sent, token]
     .filter((secret) => secret !== "")
     .reduce((text, secret) => text.replaceAll(secret, "[redacted]"), JSON.stringify(content ?? ""))

@@ -38,7 +38,7 @@ export interface Address {
 
 /** How one kind of host is asked for a pull request. Everything in it is pure. */
 export interface ForgeForm {
-  /** As in messages. */
+  /** The name of the kind in messages. */
   readonly title: string;
   /** The hosts that run it; one that begins with a dot: all below it. */
   readonly hosts: readonly string[];
@@ -54,7 +54,7 @@ export interface ForgeForm {
   /** The value of `Authorization` for a token. @param user of the push, where that has one */
   authorization(token: string, user?: string): string;
   create(place: Place, wish: NewPullRequest): ApiCall;
-  /** Of the response to `create`. @throws ZodError */
+  /** Reads the response to `create`. @throws ZodError */
   created(content: unknown): Pull;
   /** Whether it refuses `create` since one is, or may be, open. */
   isOpenAlready(answer: ApiAnswer): boolean;

@@ -32,7 +32,7 @@ const maxListedBytes = 512;
 /** Bytes of a `.gitmodules`. */
 const maxModulesBytes = 1_048_576;
 
-/** What was fetched. */
+/** The reference of what was fetched. */
 const sourceRef = "refs/ambit/source";
 
 /** One repository whose files are in a folder of the sandbox. */
@@ -43,12 +43,12 @@ export interface CheckedOut {
   readonly folder: string;
   readonly commit: string;
   readonly tree: string;
-  /** That it is of; undefined for none, and where no repository is asked for. */
+  /** The branch that the commit is of; undefined for none, and where no repository is asked for. */
   readonly branch: string | undefined;
   readonly git: Git;
-  /** Of the commit: where a repository is asked for all, else what is wanted. */
+  /** Entries of the commit: all where a repository is asked for, else those that are wanted. */
   readonly entries: readonly TreeEntry[];
-  /** What is wanted of it, where that isn't all. */
+  /** The part of it that is wanted, where that isn't all. */
   readonly sparse: Sparse | undefined;
   /** Digests of what git LFS put in place of pointers. */
   readonly inLfs: ReadonlySet<string>;
@@ -87,7 +87,7 @@ interface Wanted {
 /** What is known of a commit before anything of it is written. */
 interface Fetched extends CommitIds {
   readonly branch: string | undefined;
-  /** What it has. */
+  /** The list of what the commit has. */
   readonly listed: Buffer;
   /** What the commits changed; undefined where it isn't needed. */
   readonly changes: Buffer | undefined;
@@ -109,8 +109,8 @@ class Checkout {
   async take({ url, below, want }: Wanted): Promise<void> {
     const isRoot = below === "";
     const git = new Git(this.options, `repository-${this.#started++}`);
-    const given = isRoot ? this.source.sparse : undefined;
-    const sparse = given && new Sparse(given);
+    const wantedPaths = isRoot ? this.source.sparse : undefined;
+    const sparse = wantedPaths && new Sparse(wantedPaths);
     const { listed, changes, ...about } = await this.#fetch(git, { url, below, want }, sparse);
     const entries = treeEntries(listed);
     const wanted = sparse === undefined ? entries : await this.#fetchContents(git, entries, changes, sparse);
@@ -136,7 +136,7 @@ class Checkout {
       ],
       reachesHost: true,
     };
-    const asked = idsCommand(sourceRef);
+    const readingIds = idsCommand(sourceRef);
     const listing = sparse === undefined ? this.#listing(true) : this.#listing(false, this.#listedOf(sparse));
     const isCompared = sparse !== undefined && repository && depth > 1;
     const changing = isCompared ? changesCommand(sourceRef, this.#maxListed) : undefined;
@@ -144,12 +144,12 @@ class Checkout {
     const ended = await git.run([
       { args: ["init", "--quiet", "--template="] },
       { args: ["config", "remote.origin.url", url] },
-      ...[fetching, asked, listing],
+      ...[fetching, readingIds, listing],
       ...(changing === undefined ? [] : [changing]),
       // The last one: it may fail.
       ...(branches === undefined ? [] : [branches]),
     ]);
-    const printed = ended.outputs.get(asked);
+    const printed = ended.outputs.get(readingIds);
     if (printed === undefined) throw this.#failureOf(ended);
     const ids = idsIn(printed);
     if (ids === undefined) throw this.#failed("checkout_failed", "no commit");
@@ -329,8 +329,11 @@ export async function headOf(
 ): Promise<string | undefined> {
   const git = new Git(options, "head");
   const names = namesOf(source.ref);
-  const asked = names.flatMap((name) => [name, `${name}^{}`]);
-  const asking = { args: ["ls-remote", "--quiet", "--", source.url, ...asked], reachesHost: true } as const;
+  const references = names.flatMap((name) => [name, `${name}^{}`]);
+  const asking = {
+    args: ["ls-remote", "--quiet", "--", source.url, ...references],
+    reachesHost: true,
+  } as const;
   const ended = await git.run([asking]);
   if (ended.isTooMuch)
     throw sourceFailed(index, "checkout_failed", "couldn't be read: its host lists more than was asked for");
@@ -341,14 +344,14 @@ export async function headOf(
   return source.commit ?? commitIn(ended.stdout.toString("utf8"), names);
 }
 
-/** In the order in which git looks for a name (gitrevisions). */
+/** The references that a name may mean, in the order in which git looks for them (gitrevisions). */
 export function namesOf(ref = "HEAD"): readonly string[] {
   return ref === "HEAD" || ref.startsWith("refs/")
     ? [ref]
     : [`refs/${ref}`, `refs/tags/${ref}`, `refs/heads/${ref}`];
 }
 
-/** Of an annotated tag, the commit that it points to. Pure. */
+/** The commit of the first name that is listed; of an annotated tag, the commit that it points to. Pure. */
 function commitIn(listed: string, names: readonly string[]): string | undefined {
   const ids = new Map(
     [...listed.matchAll(/^([0-9a-f]{40}|[0-9a-f]{64})\t(.+)$/gm)].map(([, id, name]) => [name, id]),

@@ -24,7 +24,7 @@ const fixes: Partial<Record<SourceFailureReason, string>> = {
   checkout_failed: "couldn't be checked out",
 };
 
-/** In this order: a later one may be the consequence of an earlier one. */
+/** Signs of each reason. The order counts, since a later sign may be the consequence of an earlier one. */
 const signs: readonly (readonly [RegExp, SourceFailureReason])[] = [
   [/git: not found|git: No such file|git-lfs: not found|'lfs' is not a git command/i, "program_missing"],
   [/File too large|File size limit|signal 25\b|No space left|Disk quota exceeded/i, "too_large"],

@@ -2,12 +2,12 @@ import { randomUUID } from "node:crypto";
 import { type Command, KeptPieces, type Sandbox } from "@ambit/core/plugin";
 import { endOf, feed, searchPathOf } from "../programs.js";
 
-/** What a command reads. */
+/** The input of a command. */
 export type Input = AsyncIterable<Uint8Array> | Uint8Array | string;
 
 /** One command of git. */
 export interface GitCommand {
-  /** After the settings that every command has. */
+  /** The arguments after the settings that every command has. */
   readonly args: readonly string[];
   /** One command of a script may read. Default: it reads nothing. */
   readonly input?: Input;
@@ -20,7 +20,7 @@ export interface GitCommand {
 export interface ScriptOptions {
   readonly settings: readonly string[];
   readonly maxFileBytes: number;
-  /** Of the repository's files: it is made. */
+  /** The folder of the repository's files, which is made. */
   readonly tree: string;
   /** Between the outputs of two commands, on stdout and on stderr. */
   readonly marker: string;
@@ -159,15 +159,15 @@ const defaultOutput = 65_536;
 
 /** How commands ended, of which each but the last that was started succeeded. */
 export interface GitRun {
-  /** Of the last one that was started. Null where a signal ended it, or it printed too much. */
+  /** Exit code of the last command that was started. Null where a signal ended it, or it printed too much. */
   readonly code: number | null;
-  /** What that one wrote to stderr. */
+  /** The text that the last command wrote to stderr. */
   readonly printed: string;
-  /** What that one wrote to stdout. */
+  /** The bytes that the last command wrote to stdout. */
   readonly stdout: Buffer;
-  /** Whether that one printed more than it may. */
+  /** Whether the last command printed more than it may. */
   readonly isTooMuch: boolean;
-  /** Of each command that succeeded, what it wrote to stdout. */
+  /** The bytes that each command wrote to stdout, if it succeeded. */
   readonly outputs: ReadonlyMap<GitCommand, Buffer>;
 }
 
@@ -216,9 +216,9 @@ function withoutProgress(printed: string): string {
 
 /** Git in a sandbox of its own. */
 export class Git {
-  /** Of what it fetched; not below the repository's files. */
+  /** The folder of what git fetched. It isn't below the repository's files. */
   readonly folder: string;
-  /** Of the repository's files. */
+  /** The folder of the repository's files. */
   readonly tree: string;
 
   /** @param name of the repository's folder: one of several in a sandbox. */
@@ -293,7 +293,7 @@ function inputOf(commands: readonly GitCommand[]): AsyncIterable<Uint8Array> | U
 }
 
 interface Read {
-  /** Of each command that was started. */
+  /** The output of each command that was started. */
   readonly outputs: readonly Buffer[];
   /** Whether the last of these is beyond what it may be. */
   readonly isTooMuch: boolean;

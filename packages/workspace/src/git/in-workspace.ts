@@ -25,7 +25,7 @@ export async function removeGitLocks(sandbox: Sandbox, signal: AbortSignal): Pro
     .map((path) => path.slice(2));
 }
 
-/** By git itself, which keeps what setup commands wrote there. A sandbox without git needs no user. */
+/** Git itself writes the user, so that what setup commands wrote there stays. A sandbox without git needs no user. */
 const userNaming = `command -v git >/dev/null || exit 0
 git config --global user.name "$1" && git config --global user.email "$2"`;
 

@@ -10,12 +10,12 @@ import { fixOf } from "./failure.js";
 import { type Repository, RepositoryIncomplete, repositoryEntries, takeRepository } from "./repository.js";
 
 interface PrepareGitOptions {
-  /** Of the source in the request. */
+  /** The source's place in the request. */
   readonly index: number;
   readonly source: GitSource;
   /** A sandbox of its own for git; closed when the files are out. */
   readonly open: () => Promise<Sandbox>;
-  /** For files on their way. */
+  /** The folder for files on their way. */
   readonly folder: string;
   readonly left: Left;
   readonly maxEntries: number;
@@ -45,8 +45,11 @@ export async function prepareGit(options: PrepareGitOptions): Promise<PreparedSo
       const git = { sandbox, signal, isPlain, maxFileBytes: left.bytes, received };
       const done = await checkOut(index, source, git, left);
       const trees: { readonly below: string; readonly collected: Collected }[] = [];
-      for (const one of done)
-        trees.push({ below: one.below, collected: await broughtOut(one, sandbox, spool, options) });
+      for (const checkedOut of done)
+        trees.push({
+          below: checkedOut.below,
+          collected: await broughtOut(checkedOut, sandbox, spool, options),
+        });
       const repository = await repositoryOf(done, trees[0]?.collected, spool, options);
       return {
         facts: factsOf(source, done),

@@ -15,10 +15,10 @@ export interface PushOptions {
   readonly base: string;
   /** Whether an earlier run of the session left files that may not be in it, such as ignored ones. */
   readonly isContinued: boolean;
-  /** With paths as they are in the repository; at least one. */
+  /** At least one change, with paths as they are in the repository. */
   readonly changes: readonly PatchedFile[];
   readonly spool: Spool;
-  /** For git alone. */
+  /** A sandbox for git alone. */
   readonly sandbox: Sandbox;
   readonly maxFileBytes: number;
   /** When the commit is made, in milliseconds since 1970. */
@@ -35,7 +35,7 @@ export interface Content {
   readonly path: string;
   /** Undefined for one that is deleted. */
   readonly after: PatchedFile["after"];
-  /** In place of its content, which git LFS has. */
+  /** The pointer that stands for its content, which git LFS has. */
   readonly pointer?: string;
   readonly bytes: () => AsyncIterable<Uint8Array>;
 }
@@ -132,7 +132,7 @@ class PushedRepository {
     const ended = await this.#git.run([...opening, ...commands], take);
     const head = ended.outputs.get(this.#heads)?.toString();
     if (head !== undefined) this.#found = /^([0-9a-f]{40,64})\t/.exec(head)?.[1];
-    // Before what failed because of it.
+    // This comes before the failure that it causes.
     if (this.#found !== undefined && this.#found !== this.#base) throw moved(`it is at ${this.#found}`);
     requireSuccess(ended);
     return ended;
@@ -191,7 +191,7 @@ export async function pushChanges(given: PushOptions): Promise<GitReceipt | unde
   };
 }
 
-/** Without files that were there when the run began and aren't in the base: earlier runs left them out too. */
+/** Leaves out files that were there when the run began and aren't in the base: earlier runs left them out too. */
 async function tracked(
   repository: PushedRepository,
   { base, changes }: PushOptions,
@@ -229,12 +229,12 @@ function requireNoSubmodules({ changes, isContinued }: PushOptions, replaced: Bu
   const [, path] = /:160000 [^\0]*\0([^\0]*)\0/.exec(listed) ?? [];
   if (path !== undefined)
     throw failed("push_failed", `'${lastWords(path)}' is a submodule, and the run changed a file in it`);
-  // Those of a later run were filtered by what the base has.
+  // The changes of a later run were filtered by what the base has.
   if (isContinued) return;
   const taken = new Set(listed.split("\0"));
-  const kept = changes.find((change) => change.after === undefined && !taken.has(change.path));
-  if (kept !== undefined)
-    throw failed("push_failed", `'${lastWords(kept.path)}' is a submodule's, and the run deleted it`);
+  const keptFile = changes.find((change) => change.after === undefined && !taken.has(change.path));
+  if (keptFile !== undefined)
+    throw failed("push_failed", `'${lastWords(keptFile.path)}' is a submodule's, and the run deleted it`);
 }
 
 /** Makes the commit, and keeps it as a bundle. */
@@ -244,11 +244,11 @@ async function committed(
   options: PushOptions,
 ): Promise<Pick<GitReceipt, "commit" | "bundle">> {
   const { base, sign, keep } = options;
-  const asked = idsCommand(resultRef);
+  const readingIds = idsCommand(resultRef);
   const replaced = replacing(options);
   const making = [
     importing(resultRef, contents, options),
-    asked,
+    readingIds,
     // Git checks no names while it imports them, but refuses those that some file system takes for `.git` in an index.
     { args: ["read-tree", resultRef] },
     replaced,
@@ -264,11 +264,11 @@ async function committed(
   };
   const ended = await (sign === undefined ? keeping(making, resultRef) : repository.run(making));
   requireNoSubmodules(options, ended.outputs.get(replaced));
-  const ids = idsIn(ended.outputs.get(asked));
+  const ids = idsIn(ended.outputs.get(readingIds));
   if (ids === undefined) throw failed("push_failed", "git made no commit");
   let { commit } = ids;
   if (sign !== undefined) {
-    // Of what the sandbox says, only the tree's id is signed: the rest is the runner's own.
+    // The signature covers the runner's own text, and of the sandbox's only the tree's id.
     const input = commitOf(ids.tree, options);
     commit = commitIdOf(input, ids.tree);
     await keeping([{ args: ["hash-object", "-t", "commit", "-w", "--stdin"], input }], commit);
@@ -312,24 +312,24 @@ async function isPointer(
   return after.size < maxPointerBytes && isLfsPointer((await spool.whole(after)).toString("latin1"));
 }
 
-/** Before the commit that names them. */
+/** Uploads contents, before the commit that names them is pushed. */
 async function uploadToLfs(
   repository: PushedRepository,
   contents: readonly Content[],
   { url, spool }: PushOptions,
 ): Promise<void> {
   const settings = lfsSettings(url);
-  const given = new Map<string, Content>();
+  const byDigest = new Map<string, Content>();
   for (const content of contents)
     if (content.pointer !== undefined && content.after !== undefined)
-      given.set(content.after.sha256, content);
-  for (const { after, pointer } of given.values()) {
+      byDigest.set(content.after.sha256, content);
+  for (const { after, pointer } of byDigest.values()) {
     if (after === undefined) continue;
     const cleaning = { args: [...settings, "lfs", "clean"], input: spool.read(after) };
     const { stdout } = await repository.run([cleaning]);
     if (stdout.toString() !== pointer) throw failed("push_failed", "git LFS made another pointer");
   }
-  const ids = [...given.keys()];
+  const ids = [...byDigest.keys()];
   for (let at = 0; at < ids.length; at += lfsBatch) {
     const args = [...settings, "lfs", "push", "--object-id", "origin", ...ids.slice(at, at + lfsBatch)];
     await repository.run([{ args, reachesHost: true }]);

@@ -6,7 +6,7 @@ import type { CheckedOut } from "./checkout.js";
 import type { Git } from "./git.js";
 import { lfsPath } from "./lfs.js";
 
-/** What git wrote of what it fetched, and what isn't a setting. */
+/** The files that git wrote of what it fetched. None of them is a setting. */
 const taken = ["objects/pack/*.pack", "objects/pack/*.idx", "shallow", "index"];
 const isTaken = /^(?:objects\/pack\/pack-[0-9a-f]{40,64}\.(?:pack|idx)|shallow|index)$/;
 
@@ -67,14 +67,14 @@ export async function takeRepository(
   return { files: wanted, contents: withoutRepeats(contents), missing, root };
 }
 
-/** What isn't wanted, links, files whose names can't come in, and submodules that were left out. */
+/** Paths that aren't wanted, links, files whose names can't come in, and submodules that were left out. */
 function missingOf({ entries }: CheckedOut, came: Came): readonly string[] {
   const there = new Set(came.files.map(({ path }) => Buffer.from(path).toString("latin1")));
   for (const path of came.submodules) there.add(Buffer.from(path).toString("latin1"));
   return entries.flatMap(({ path }) => (there.has(path) ? [] : [path]));
 }
 
-/** In the index, as not checked out. */
+/** Marks paths in the index as not checked out. */
 async function markMissing(git: Git, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return;
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(""), "latin1");
@@ -94,7 +94,7 @@ export async function* repositoryEntries(
 ): AsyncGenerator<SourceEntry, void, undefined> {
   for (const file of files) {
     yield entry(file.path, await spool.whole(file));
-    // What it refers to may be missing.
+    // Objects that the pack refers to may be missing.
     if (sparse !== undefined && file.path.endsWith(".pack"))
       yield entry(file.path.replace(/pack$/, "promisor"), lines([]));
   }
@@ -119,7 +119,7 @@ function entry(name: string, content: Uint8Array): SourceEntry {
 const lines = (all: readonly string[]) => Buffer.from(all.map((line) => `${line}\n`).join(""));
 
 interface InsideSettings {
-  /** Of the remote `origin`, without a credential. Undefined: it has none. */
+  /** URL of the remote `origin`, without a credential. Undefined: it has none. */
   readonly url: string | undefined;
   /** Undefined: none is checked out. */
   readonly branch: string | undefined;
@@ -176,5 +176,5 @@ const lfsFilter = [
   "maxretries = 1",
 ];
 
-/** As a file of git's settings has text (git-config, "Syntax"). */
+/** Quotes a text as a file of git's settings has it (git-config, "Syntax"). */
 const quoted = (text: string) => `"${text.replace(/["\\]/g, "\\$&")}"`;

@@ -38,8 +38,8 @@ export interface OperatorReach {
  */
 export function gitSandbox(options: GitSandboxOptions): OwnSandbox {
   const { subject, repository, services, hosts = [], request, reach } = options;
-  const own = endpointOf(repository.url);
-  const endpoints = [own, ...hosts.map((host) => (host.includes(":") ? host : `${host}:443`))];
+  const endpoint = endpointOf(repository.url);
+  const endpoints = [endpoint, ...hosts.map((host) => (host.includes(":") ? host : `${host}:443`))];
   const rules = endpoints.flatMap((endpoint) => rulesFor(endpoint, reach));
   const boundary: Boundary = {
     network: { mode: "allowlist", rules: withoutRepeats(rules) },
@@ -48,7 +48,7 @@ export function gitSandbox(options: GitSandboxOptions): OwnSandbox {
     secrets: repository.credential === undefined ? "visible" : "hidden",
     enforcement: "strict",
   };
-  return { subject, backend: "any", boundary, secrets: credentialOf(repository, services, own) };
+  return { subject, backend: "any", boundary, secrets: credentialOf(repository, services, endpoint) };
 }
 
 /** `host:port`, as rules have it. */
@@ -92,9 +92,11 @@ function credentialOf(
   const { value, as, paths = [] } = credential;
   // Some servers take the same repository with and without its suffix; git LFS always asks with it.
   const path = new URL(url).pathname.replace(/\.git$/, "");
-  const own = [`${path}/*`, `${path}.git/*`];
+  const repositoryPaths = [`${path}/*`, `${path}.git/*`];
   const access = [...services];
-  return [{ name: credentialName, value, hosts: [endpoint], as, paths: [...own, ...paths], access }];
+  return [
+    { name: credentialName, value, hosts: [endpoint], as, paths: [...repositoryPaths, ...paths], access },
+  ];
 }
 
 const allowedRangesSetting = "workspace.allowedRanges of the server's configuration";

@@ -34,7 +34,7 @@ export function signerOf(key: string): Sign {
   };
 }
 
-/** As OpenSSH stores it (PROTOCOL.key). */
+/** Reads a key as OpenSSH stores it (PROTOCOL.key). */
 function ed25519In(key: string): { readonly publicKey: Buffer; readonly seed: Buffer } {
   const [, encoded = ""] =
     /^-{5}BEGIN OPENSSH PRIVATE KEY-{5}\s([\s\S]+)-{5}END OPENSSH PRIVATE KEY-{5}\s*$/.exec(key) ?? [];

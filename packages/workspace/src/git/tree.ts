@@ -81,7 +81,7 @@ const lfsDigest = /^oid sha256:([0-9a-f]{64})/m;
 
 /** What git LFS's pointers stand for. */
 export interface LfsContents {
-  /** Of all: at most that much is fetched for them. */
+  /** Bytes of all contents: at most that much is fetched for them. */
   readonly bytes: number;
   readonly digests: ReadonlySet<string>;
 }
@@ -113,14 +113,14 @@ export const linkMode = "120000";
 
 /** The files and folders that are wanted of a repository. */
 export class Sparse {
-  /** Without what doesn't count, such as a slash at the end. */
+  /** The paths without what doesn't count, such as a slash at the end. */
   readonly paths: readonly string[];
   readonly #wanted: ReadonlySet<string>;
-  /** Of the wanted paths: a path can lie in as many folders as it has characters. */
+  /** Lengths of the wanted paths: a path can lie in as many folders as it has characters. */
   readonly #lengths: ReadonlySet<number>;
 
-  constructor(given: readonly string[]) {
-    this.paths = given.map((path) =>
+  constructor(requestedPaths: readonly string[]) {
+    this.paths = requestedPaths.map((path) =>
       path
         .split("/")
         .filter((name) => name !== "" && name !== ".")
@@ -166,7 +166,7 @@ export function isReadFromIndex(path: string): boolean {
   return /(?:^|\/)\.git(?:attributes|ignore)$/.test(path) || path === ".gitmodules" || path === ".lfsconfig";
 }
 
-/** One that matches this path and what is in it (gitignore, "Pattern format"). The end of a line can't be in one. */
+/** The pattern that matches this path and what is in it (gitignore, "Pattern format"). No pattern can have the end of a line. */
 function patternOf(path: string): string {
   // No pattern for the spaces: it would look for the path's end from each space in it.
   let end = path.length;
@@ -215,6 +215,6 @@ export function submoduleUrl(url: string, parent: string): string | undefined {
   if (!URL.canParse(text)) return undefined;
   const { href, origin, username, password, search, hash } = new URL(text);
   if (origin !== new URL(parent).origin) return undefined;
-  // As it was read: git must not read the same text as another host.
+  // The URL as it was parsed: git must not read the same text as another host.
   return username + password + search + hash === "" ? href.replace(/\/$/, "") : undefined;
 }

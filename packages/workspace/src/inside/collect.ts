@@ -97,14 +97,14 @@ class Collection {
   ): undefined {
     const text = name.toString("utf8");
     const path = within === "" ? text : `${within}/${text}`;
-    let found: Stats;
+    let stats: Stats;
     try {
-      found = lstatSync(inFolder(folder, name));
+      stats = lstatSync(inFolder(folder, name));
     } catch (error) {
       const isGone = error instanceof Error && "code" in error && error.code === "ENOENT";
       return isGone ? undefined : this.#omit(path, "unreadable", "unreadable");
     }
-    const isFolder = found.isDirectory();
+    const isFolder = stats.isDirectory();
     const ignored = isIgnoredHere || isIgnored(isFolder ? `${path}/` : path, rules);
     if (textOf(name) === undefined) {
       if (!ignored) this.#omit(path, "name", "name");
@@ -115,10 +115,10 @@ class Collection {
     const isChange = this.#wish.patch && (!ignored || this.#known.has(path));
     if (!isIncluded && !isChange) return;
     this.#seen.add(path);
-    if (found.isSymbolicLink()) return this.#omit(path, "link", `link:${targetOf(folder, name)}`);
-    if (!found.isFile()) return this.#omit(path, "special", "special");
-    if (found.nlink > 1) return this.#postpone(path, found, isIncluded, isChange);
-    this.#read(folder, name, path, found, isIncluded, isChange);
+    if (stats.isSymbolicLink()) return this.#omit(path, "link", `link:${targetOf(folder, name)}`);
+    if (!stats.isFile()) return this.#omit(path, "special", "special");
+    if (stats.nlink > 1) return this.#postpone(path, stats, isIncluded, isChange);
+    this.#read(folder, name, path, stats, isIncluded, isChange);
   }
 
   #descend(
@@ -160,8 +160,8 @@ class Collection {
       try {
         folder = openBelow(openFolder(Buffer.from(this.#wish.workspace)), names);
         if (last !== undefined) {
-          const found = lstatSync(inFolder(folder, last));
-          if (found.nlink === links) this.#read(folder, last, path, found, isIncluded, isChange);
+          const stats = lstatSync(inFolder(folder, last));
+          if (stats.nlink === links) this.#read(folder, last, path, stats, isIncluded, isChange);
           else this.#omit(path, "hard_link", "hard_link");
         }
       } catch {
@@ -176,7 +176,7 @@ class Collection {
     folder: Folder,
     name: Buffer,
     path: string,
-    found: Stats,
+    stats: Stats,
     isIncluded: boolean,
     isChange: boolean,
   ): undefined {
@@ -188,18 +188,18 @@ class Collection {
     }
     try {
       // It was exchanged since it was looked at.
-      if (!isSame(fd, found)) return this.#omit(path, "unreadable", "unreadable");
-      const executable = (found.mode & 0o100) !== 0;
+      if (!isSame(fd, stats)) return this.#omit(path, "unreadable", "unreadable");
+      const executable = (stats.mode & 0o100) !== 0;
       const known = this.#known.get(path);
-      if (found.size > this.#wish.maxBytes)
-        return this.#omit(path, "too_large", `large:${found.size}:${found.mtimeMs}`);
+      if (stats.size > this.#wish.maxBytes)
+        return this.#omit(path, "too_large", `large:${stats.size}:${stats.mtimeMs}`);
       const isUnchanged =
-        known !== undefined && isChange && stateOf(digestOf(fd, found.size), executable) === known;
+        known !== undefined && isChange && stateOf(digestOf(fd, stats.size), executable) === known;
       if (isUnchanged && !isIncluded) return;
       if (this.#files >= this.#wish.maxFiles) return this.#omit(path, "too_many", "too_many");
-      if (this.#bytes + found.size > this.#wish.maxBytes) return this.#omit(path, "too_large", "too_large");
+      if (this.#bytes + stats.size > this.#wish.maxBytes) return this.#omit(path, "too_large", "too_large");
       this.#files += 1;
-      this.#bytes += found.size;
+      this.#bytes += stats.size;
       answer({ type: "file", path, executable, included: isIncluded });
       answer({ type: "end", whole: sendContent(fd) });
     } finally {
@@ -220,7 +220,7 @@ class Collection {
     return false;
   }
 
-  /** One that was the same at the start isn't a change. */
+  /** Reports an omission. One that was the same at the start isn't a change. */
   #omit(path: string, reason: Reason, state: string): undefined {
     this.#seen.add(path);
     if (this.#known.get(path) === state && !this.#globs.matches(path)) return;
@@ -265,12 +265,12 @@ function rulesIn(folder: Folder, path: string, above: readonly IgnoreRules[]): r
   return [...above, { below: path === "" ? "" : `${path}/`, rules: ignore().add(text) }];
 }
 
-/** As git decides: the last rule of the deepest file that matches. @param path with a slash at the end of a folder's. */
+/** Whether git ignores a path, by the last rule of the deepest file that matches. @param path with a slash at the end of a folder's. */
 function isIgnored(path: string, rules: readonly IgnoreRules[]): boolean {
   for (let index = rules.length - 1; index >= 0; index -= 1) {
-    const one = rules[index];
-    if (one === undefined) continue;
-    const { ignored, unignored } = one.rules.test(path.slice(one.below.length));
+    const level = rules[index];
+    if (level === undefined) continue;
+    const { ignored, unignored } = level.rules.test(path.slice(level.below.length));
     if (ignored || unignored) return ignored;
   }
   return false;

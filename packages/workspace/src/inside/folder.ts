@@ -5,7 +5,7 @@ const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 /** An open folder, so that exchanging it meanwhile can't lead elsewhere. */
 export interface Folder {
   readonly fd: number;
-  /** For hosts without `/proc`. */
+  /** The folder's path, for hosts without `/proc`. */
   readonly path: Buffer;
 }
 
@@ -20,7 +20,7 @@ export function openFolder(path: Buffer): Folder {
   return { fd: openSync(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), path };
 }
 
-/** Of a regular file, without waiting for a pipe's writer. */
+/** Opens a regular file, without waiting for a pipe's writer. */
 export function openFile(folder: Folder, name: Buffer): number {
   return openSync(inFolder(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 }
@@ -48,7 +48,7 @@ export function textOf(name: Buffer): string | undefined {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const forbidden = /[\u0000-\u001f\u007f\\]/;
 
-/** Its names, sorted. @param spend called for each. @param maxNames the first that the system names. Default: all. */
+/** The folder's names, sorted. @param spend called for each. @param maxNames the first that the system names. Default: all. */
 export function namesIn(
   folder: Folder,
   spend: () => void,
@@ -76,6 +76,6 @@ export function closeFolder({ fd }: Folder): void {
 }
 
 export function isSame(fd: number, { dev, ino }: { readonly dev: number; readonly ino: number }): boolean {
-  const found = fstatSync(fd);
-  return found.isFile() && found.dev === dev && found.ino === ino;
+  const stats = fstatSync(fd);
+  return stats.isFile() && stats.dev === dev && stats.ino === ino;
 }

@@ -85,7 +85,7 @@ function kindOf(stats: Stats): EntryKind {
   return stats.isFile() ? "file" : "special";
 }
 
-/** What can be said of a file whose size or time its agent set as far as its file system goes. */
+/** A file's facts, within what numbers and dates can hold: an agent can set a size or time as far as its file system goes. */
 const factsOf = ({ size, mtimeMs, mode }: Stats) => ({
   size: Math.min(size, Number.MAX_SAFE_INTEGER),
   modifiedAt: Math.min(Math.max(0, Math.round(mtimeMs)), latestMs),

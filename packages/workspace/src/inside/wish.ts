@@ -5,7 +5,7 @@ export interface Wish {
   readonly include: readonly string[];
   /** Whether what differs from `known` leaves too. */
   readonly patch: boolean;
-  /** What was there at the start: each path with its state. */
+  /** Each path that was there at the start, with its state. */
   readonly known: readonly (readonly [path: string, state: string])[];
   readonly maxFiles: number;
   readonly maxBytes: number;
@@ -49,11 +49,11 @@ export interface LookWish {
   readonly look: "folder" | "file";
   /** Absolute, as seen inside. */
   readonly workspace: string;
-  /** Of a folder or file in it: `src/app.ts`. Empty: the workspace itself. */
+  /** Path of a folder or file in it: `src/app.ts`. Empty: the workspace itself. */
   readonly path: string;
   /** Names of a folder that are listed. */
   readonly maxEntries: number;
-  /** Of a file. */
+  /** Bytes of a file that is sent. */
   readonly maxBytes: number;
 }
 

@@ -14,7 +14,7 @@ const manifestSchema = z.strictObject({
   createdAt: z.int(),
   files: z.array(
     outputFileSchema.extend({
-      /** Of the blob with its content. */
+      /** Name of the blob with its content. */
       name: z.string(),
     }),
   ),
@@ -30,7 +30,7 @@ export const blobNames = {
   file: (index: number) => `file-${index}`,
 } as const;
 
-/** Of a manifest: 10,000 files with long paths. */
+/** Limits of a manifest: 10,000 files with long paths. */
 const manifestLimits: JsonLimits = { maxLength: 16 * 1024 * 1024, maxValues: 200_000, maxDepth: 4 };
 
 /** The outputs of a run, as they are kept. */

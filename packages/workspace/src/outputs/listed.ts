@@ -22,7 +22,7 @@ export interface Base {
 
 /** What a receipt lists, by path. */
 export interface Listed {
-  /** Those that the request includes. */
+  /** The files that the request includes. */
   readonly files: readonly CollectedFile[];
   readonly changes: readonly PatchedFile[];
   readonly omitted: OutputsReceipt["omitted"];
@@ -36,13 +36,13 @@ export function listed(collected: Collected, base: Pick<Base, "files" | "others"
   const { changes, omitted } = changesOf(collected, base);
   const files = collected.files.filter(({ included }) => included);
   const left = named(omitted, collected.omittedMore);
-  // Before they are sorted, which takes longer than all the rest.
+  // This comes before they are sorted, which takes longest.
   requireListable([files, left.omitted, changes]);
   const complete = omitted.length === 0 && collected.omittedMore === 0;
   return { files: files.sort(byPath), changes: changes.sort(byPath), ...left, complete };
 }
 
-/** In no order. What was no readable file at the start can't be compared: it is omitted. */
+/** The changes, in no order. What was no readable file at the start can't be compared: it is omitted. */
 function changesOf(
   { files, deleted, omitted }: Collected,
   base: Pick<Base, "files" | "others"> | undefined,
@@ -107,7 +107,7 @@ function named(
   };
 }
 
-/** By their characters, not by a language's order. */
+/** Orders paths by their characters, not by a language's order. */
 export function byPath(one: { readonly path: string }, other: { readonly path: string }): number {
   return one.path < other.path ? -1 : one.path > other.path ? 1 : 0;
 }

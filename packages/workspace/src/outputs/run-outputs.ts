@@ -16,19 +16,19 @@ import { blobNames, type OutputsManifest } from "./kept-outputs.js";
 import { type Base, byPath, changeOf, fileOf, listed } from "./listed.js";
 
 interface OutputsOptions {
-  /** Of the blobs: the run's key. */
+  /** The owner of the blobs: the run's key. */
   readonly owner: string;
   readonly outputs: OutputsRequest;
   readonly settings: WorkspaceSettings;
-  /** For files on their way. */
+  /** The folder for files on their way. */
   readonly folder: string;
   readonly blobs: () => Promise<Blobs>;
-  /** As errors name the place for files. Default: `its place for files`. */
+  /** The name of the place for files in errors. Default: `its place for files`. */
   readonly blobsTitle?: string | undefined;
-  /** The one that `outputs.git` is pushed to. */
+  /** The repository that `outputs.git` is pushed to. */
   readonly repository?:
     | (Pick<GitSource, "url" | "into"> & {
-        /** For the API of its host. */
+        /** Sends requests to the API of its host. */
         readonly send: SendToApi;
         /** Undefined: its commits aren't signed. */
         readonly sign: Sign | undefined;
@@ -46,7 +46,7 @@ export class RunOutputs {
     this.#options = options;
   }
 
-  /** Once Ambit has filled the workspace: what a patch compares with. @throws OutputsFailed; the signal's reason */
+  /** Takes what a patch compares with, once Ambit has filled the workspace. @throws OutputsFailed; the signal's reason */
   async started(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     const { outputs, settings, folder } = this.#options;
     if (!outputs.patch) return;
@@ -158,9 +158,9 @@ export class RunOutputs {
     const { outputs, settings } = this.#options;
     const { maxEntries, outputsTimeoutMs } = settings;
     const late = AbortSignal.timeout(outputsTimeoutMs);
-    const asked = { ...wish, workspace: sandbox.workspace, patch: outputs.patch, maxEntries };
+    const wholeWish = { ...wish, workspace: sandbox.workspace, patch: outputs.patch, maxEntries };
     try {
-      return await collect(sandbox, asked, spool, AbortSignal.any([signal, late]));
+      return await collect(sandbox, wholeWish, spool, AbortSignal.any([signal, late]));
     } catch (error) {
       signal.throwIfAborted();
       if (!late.aborted) throw error;
@@ -176,12 +176,12 @@ export class RunOutputs {
     const { files: included, changes, complete, ...left } = listed(collected, this.#base);
     this.#changes = changes;
     const changed = new Set(changes.map(({ path }) => path));
-    const kept = collected.files.filter((file) => file.included || changed.has(file.path)).sort(byPath);
+    const keptFiles = collected.files.filter((file) => file.included || changed.has(file.path)).sort(byPath);
     const receipt: OutputsReceipt = { files: included.map(fileOf), ...left };
     try {
       const blobs = await this.#options.blobs();
       const files: OutputsManifest["files"] = [];
-      for (const [index, file] of kept.entries()) {
+      for (const [index, file] of keptFiles.entries()) {
         signal.throwIfAborted();
         const name = blobNames.file(index);
         await blobs.put(owner, name, spool.read(file));

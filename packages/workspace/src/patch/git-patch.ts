@@ -109,14 +109,14 @@ const lineBytes = 52;
 
 /** The lines of a binary patch: git's base 85, with the number of bytes of a line as a letter in front of it. */
 async function* base85Lines(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
-  let rest: Buffer = Buffer.alloc(0);
+  let partialLine: Buffer = Buffer.alloc(0);
   for await (const bytes of content) {
-    const all = Buffer.concat([rest, bytes]);
+    const all = Buffer.concat([partialLine, bytes]);
     const whole = all.length - (all.length % lineBytes);
     if (whole > 0) yield linesOf(all.subarray(0, whole));
-    rest = all.subarray(whole);
+    partialLine = all.subarray(whole);
   }
-  if (rest.length > 0) yield linesOf(rest);
+  if (partialLine.length > 0) yield linesOf(partialLine);
 }
 
 function linesOf(bytes: Buffer): Buffer {

@@ -18,7 +18,7 @@ const maxReportCharacters = 8_000;
 
 const countSchema = z.int().nonnegative();
 
-/** As the program inside sends it; checked, since the sandbox's processes may have changed it. */
+/** The report of the program inside, which is checked since the sandbox's processes may have changed it. */
 const reportSchema = z.discriminatedUnion("done", [
   z.strictObject({ done: z.literal(true), entries: countSchema, skipped: countSchema }),
   z.strictObject({
@@ -28,7 +28,7 @@ const reportSchema = z.discriminatedUnion("done", [
   }),
 ]);
 
-/** What the program says at its end. @throws SnapshotFailed */
+/** The counts that the program reports at its end. @throws SnapshotFailed */
 function reportIn(
   printed: string,
   code: number | null,
@@ -73,7 +73,7 @@ function jsonOf(text: string): unknown {
 export interface SnapshotLimits {
   /** Files, folders and links. */
   readonly maxEntries: number;
-  /** Of the archive, in bytes. */
+  /** Bytes of the archive. */
   readonly maxBytes: number;
 }
 
@@ -90,9 +90,9 @@ function foldersOf({ workspace, home }: Pick<Sandbox, "workspace" | "home">, par
 
 /** A snapshot's archive, as it was written. */
 export interface SnapshotFacts {
-  /** Of the archive, in hex: what `unpackSnapshot` checks. */
+  /** Digest of the archive, in hex, which `unpackSnapshot` checks. */
   readonly sha256: string;
-  /** Of the archive. */
+  /** Bytes of the archive. */
   readonly bytes: number;
   /** Files, folders and links in it. */
   readonly entries: number;

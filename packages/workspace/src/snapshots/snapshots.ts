@@ -41,7 +41,7 @@ interface SnapshotsOptions {
   readonly maxAgeMs: number;
   /** Milliseconds to pack or unpack one. */
   readonly timeoutMs: number;
-  /** For files on their way. */
+  /** The folder for files on their way. */
   readonly folder: string;
 }
 
@@ -118,7 +118,7 @@ export class Snapshots {
     return { facts: info, state: { ...state, conversation: state.conversation } };
   }
 
-  /** From one sandbox into another, without keeping it. @param part Default: `all`. @throws SnapshotFailed; the signal's reason */
+  /** Copies from one sandbox into another, and keeps nothing. @param part Default: `all`. @throws SnapshotFailed; the signal's reason */
   async copy(
     from: SandboxOfSession,
     into: SandboxOfSession,
@@ -150,12 +150,12 @@ export class Snapshots {
   /** The project's, the newest first. @throws StoreFailed */
   async list(project: Project): Promise<readonly SnapshotInfo[]> {
     const { blobs, owner } = await this.#place(project);
-    const found: SnapshotInfo[] = [];
+    const infos: SnapshotInfo[] = [];
     for (const id of await this.#ids(blobs, owner)) {
       const info = await infoOf(id, owner, blobs);
-      if (info !== undefined) found.push(info);
+      if (info !== undefined) infos.push(info);
     }
-    return found.sort((one, other) => (one.createdAt < other.createdAt ? 1 : -1));
+    return infos.sort((one, other) => (one.createdAt < other.createdAt ? 1 : -1));
   }
 
   /** @throws NotFound, StoreFailed */
@@ -169,13 +169,13 @@ export class Snapshots {
   /** @throws NotFound, StoreFailed */
   async delete(id: string, project: Project): Promise<void> {
     const { blobs, owner } = await this.#place(project);
-    // One that can't be read can be deleted too.
+    // A snapshot that can't be read can be deleted too.
     if (!isSnapshotId(id) || (await blobs.get(owner, blobNames.manifest(id))) === undefined)
       throw noSnapshot(id);
     await remove(id, owner, blobs);
   }
 
-  /** What `import` takes, on another server too. @throws NotFound, StoreFailed */
+  /** The content that `import` takes, on another server too. @throws NotFound, StoreFailed */
   async export(
     id: string,
     project: Project,
@@ -292,9 +292,9 @@ export class Snapshots {
 
   async #stateOf(id: string, owner: string, blobs: Blobs): Promise<State> {
     const name = blobNames.state(id);
-    const found = await blobs.get(owner, name);
-    if (found === undefined) throw noSnapshot(id);
-    const content = (await this.#options.sealing()).open(found.content, { owner, name });
+    const sealed = await blobs.get(owner, name);
+    if (sealed === undefined) throw noSnapshot(id);
+    const content = (await this.#options.sealing()).open(sealed.content, { owner, name });
     return await contentOf(id, content, stateSchema);
   }
 
@@ -339,7 +339,7 @@ interface Asked {
 class SnapshotPlaces {
   readonly #maxPerProject: number;
   readonly #abandonedMs: number;
-  /** Of each owner: those that this process writes now, whose first file may not be listed yet. */
+  /** By owner: the snapshots that this process writes now, whose first file may not be listed yet. */
   readonly #unfinished = new Map<string, Set<string>>();
 
   constructor({ maxPerProject, timeoutMs }: { readonly maxPerProject: number; readonly timeoutMs: number }) {

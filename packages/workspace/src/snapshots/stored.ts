@@ -19,7 +19,7 @@ const userMessagesSchema = z.array(z.string().max(64)).max(maxUserMessages);
 /** What is kept of a snapshot beside its archive. */
 export const manifestSchema = z.strictObject({ version: z.literal(1), info: snapshotInfoSchema });
 
-/** What its session was besides its files; always encrypted. */
+/** The state of its session besides the files, which is always encrypted. */
 export const stateSchema = z.strictObject({
   conversation: conversationSchema.optional(),
   userMessages: userMessagesSchema,
@@ -33,7 +33,7 @@ export const stateSchema = z.strictObject({
 const exportSchema = z.strictObject({
   format: z.literal("ambit-snapshot"),
   version: z.literal(1),
-  // As long as a request's: lists of snapshots have them.
+  // These are as long as a request's, since lists of snapshots have them.
   info: snapshotInfoSchema.extend({ sessionId: z.string().max(256), sandbox: z.string().max(256) }),
   conversation: conversationSchema.optional(),
   userMessages: userMessagesSchema,
@@ -59,7 +59,7 @@ export function idIn(name: string, kind: keyof typeof blobNames): string | undef
 /** What is kept: copies of sessions that their callers took, or the files of sessions whose server stopped. */
 export type SnapshotKind = "snapshots" | "suspended";
 
-/** Of a project's snapshots. No run's key is one: those end with a letter, a digit, or one of `_.:-`. */
+/** The owner of a project's snapshots. No run's key is the same: a key ends with a letter, a digit, or one of `_.:-`. */
 export function snapshotsOwner(kind: SnapshotKind, project: string | undefined): string {
   return JSON.stringify([kind, project ?? null]);
 }
@@ -109,7 +109,7 @@ export async function* one(value: object): AsyncGenerator<Buffer, void, undefine
   yield Buffer.from(JSON.stringify(value));
 }
 
-/** Of the header: 1,000 digests. What has more is refused before it is parsed, since its complaint would be as long. */
+/** Limits of the header, which has 1,000 digests. A larger one is refused before it is parsed, since the parser's error would be as long. */
 const headerLimits: JsonLimits = { maxLength: maxHeaderBytes, maxValues: 2_000, maxDepth: 4 };
 
 /** The header of an exported snapshot, and its archive, which is read once. @throws SnapshotFailed */

@@ -120,7 +120,7 @@ async function* tarEntries(
   }
 }
 
-/** Also what is left out costs time to unpack. */
+/** Counts all that is unpacked, since what is left out costs time too. */
 function bounded(maxBytes: number): Transform {
   let bytes = 0;
   return new Transform({
@@ -152,19 +152,19 @@ const maxExtensionBytes: ReadonlyMap<string, number> = new Map([
  * only where this header or that says the next one begins: the reader of the archive may read their sizes differently.
  */
 function boundedHeaders(): Transform {
-  let rest: Buffer = Buffer.alloc(0);
+  let partialBlock: Buffer = Buffer.alloc(0);
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      const bytes = partialBlock.length === 0 ? chunk : Buffer.concat([partialBlock, chunk]);
       const whole = bytes.length - (bytes.length % block);
-      rest = bytes.subarray(whole);
+      partialBlock = bytes.subarray(whole);
       const blocks = bytes.subarray(0, whole);
       if (hasTooLong(blocks)) return done(new TarHeaderTooLong());
       if (whole > 0) this.push(blocks);
       done();
     },
     flush(done) {
-      done(null, rest);
+      done(null, partialBlock);
     },
   });
 }
@@ -185,7 +185,7 @@ function sizeIn(bytes: Buffer): number {
   return digits === undefined ? Number.POSITIVE_INFINITY : Number.parseInt(digits, 8);
 }
 
-/** Where a system with modes made the archive (APPNOTE 4.4.2). */
+/** The system in `versionMadeBy` that has modes (APPNOTE 4.4.2). */
 const unix = 3;
 const types = { mask: 0o170000, file: 0o100000, link: 0o120000 } as const;
 

@@ -140,7 +140,7 @@ class Filling {
     await this.put(entry);
   }
 
-  /** Within the limits, and not a part of what the receipt counts. */
+  /** Writes an entry within the limits. The receipt doesn't count it. */
   async put({ path, content, executable }: SourceEntry): Promise<void> {
     this.left.files -= 1;
     this.left.bytes -= content.length;

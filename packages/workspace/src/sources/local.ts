@@ -14,7 +14,7 @@ export type LocalEntry =
       readonly content: () => Promise<AsyncIterable<Uint8Array> | undefined>;
     };
 
-/** As an archive of `unpackSnapshot`, in any order of the entries. A path occurs once, and none leads out of the workspace. */
+/** The entries, in any order, as an archive of `unpackSnapshot`. A path occurs once, and none leads out of the workspace. */
 export async function* archiveOfLocal(
   entries: readonly LocalEntry[],
 ): AsyncGenerator<Uint8Array, void, undefined> {

@@ -76,18 +76,21 @@ function finishBedrock(path: string, value: unknown): Finish | undefined {
 }
 
 function issues({ credentials, region }: ModelUse): readonly Issue[] {
-  const found: Issue[] = [];
+  const problems: Issue[] = [];
   const hasToken = credentials.AWS_BEARER_TOKEN_BEDROCK !== undefined;
   const hasKeys =
     credentials.AWS_ACCESS_KEY_ID !== undefined && credentials.AWS_SECRET_ACCESS_KEY !== undefined;
   if (!hasToken && !hasKeys) {
     const message = "Bedrock needs AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK";
-    found.push({ path: "modelConnection.credentials", message });
+    problems.push({ path: "modelConnection.credentials", message });
   }
   if (!hasToken && !/^[a-z]{2}(-[a-z]+)+-\d$/.test(region ?? "")) {
-    found.push({ path: "modelConnection.endpoint.region", message: "must be a region, such as us-east-1" });
+    problems.push({
+      path: "modelConnection.endpoint.region",
+      message: "must be a region, such as us-east-1",
+    });
   }
-  return found;
+  return problems;
 }
 
 function authorization({ credentials, region }: ModelUse): Authorization | undefined {

@@ -118,15 +118,15 @@ export function queryOf(
   search: URLSearchParams,
   known: Readonly<Record<string, RegExp>>,
 ): string | RefusedOperation {
-  const kept: string[] = [];
+  const pairs: string[] = [];
   for (const [name, value] of search) {
     const form = Object.hasOwn(known, name) ? known[name] : undefined;
     if (form === undefined || !form.test(value)) {
       return { status: 400, reason: "its query has an unsupported parameter" };
     }
-    kept.push(`${name}=${value}`);
+    pairs.push(`${name}=${value}`);
   }
-  return kept.length === 0 ? "" : `?${kept.join("&")}`;
+  return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }
 
 /** A reason for the end, which is null until there is one. Pure. */

@@ -44,7 +44,7 @@ function keysIn(document: unknown): number {
     if (typeof value !== "object" || value === null) continue;
     const inner: readonly unknown[] = Object.values(value);
     if (!Array.isArray(value)) keys += inner.length;
-    for (const one of inner) if (typeof one === "object" && one !== null) open.push(one);
+    for (const member of inner) if (typeof member === "object" && member !== null) open.push(member);
   }
   return keys;
 }
@@ -186,17 +186,17 @@ export class HeldBytes {
   }
 
   share(): HeldShare {
-    let own = 0;
+    let requestBytes = 0;
     return {
       take: (bytes) => {
         if (this.#held + bytes > this.max) return false;
         this.#held += bytes;
-        own += bytes;
+        requestBytes += bytes;
         return true;
       },
       giveBack: () => {
-        this.#held -= own;
-        own = 0;
+        this.#held -= requestBytes;
+        requestBytes = 0;
       },
     };
   }

@@ -133,11 +133,11 @@ export class AwsEvents implements ResponseReader {
 
   push(bytes: Buffer): void {
     this.bytes += bytes.length;
-    let rest = bytes;
-    while (rest.length > 0) {
+    let unread = bytes;
+    while (unread.length > 0) {
       const wanted = this.#missing ?? 4 - this.#held;
-      const taken = rest.subarray(0, wanted);
-      rest = rest.subarray(taken.length);
+      const taken = unread.subarray(0, wanted);
+      unread = unread.subarray(taken.length);
       if (!this.#isLong) this.#parts.push(taken);
       this.#held += taken.length;
       if (this.#missing === undefined) {

@@ -64,10 +64,10 @@ export class CredentialProxy {
   /** Why an unencrypted request may not be sent: it contains a placeholder. Undefined if it contains none. */
   whyNotInTheClear(request: IncomingMessage): string | undefined {
     const { method = "", url = "", rawHeaders } = request;
-    const found = findPlaceholder({ method, url, rawHeaders }, this.#broker.credentials);
-    return found === undefined
+    const exposed = findPlaceholder({ method, url, rawHeaders }, this.#broker.credentials);
+    return exposed === undefined
       ? undefined
-      : `${found.name} is sent only over TLS, and this connection isn't encrypted`;
+      : `${exposed.name} is sent only over TLS, and this connection isn't encrypted`;
   }
 
   /**

@@ -65,8 +65,12 @@ export function readHttpDestination(
   const problem = hosts[0] === undefined ? undefined : hostProblem(hosts[0], reading.target);
   if (problem !== undefined)
     return { ok: false, kind: "refused", raw: authority, target: reading.target, reason: problem };
-  const rest = parts[2] ?? "";
-  return { ok: true, target: reading.target, path: rest.startsWith("/") ? rest : `/${rest}` };
+  const pathAndQuery = parts[2] ?? "";
+  return {
+    ok: true,
+    target: reading.target,
+    path: pathAndQuery.startsWith("/") ? pathAndQuery : `/${pathAndQuery}`,
+  };
 }
 
 /** A message's header, unchanged: [name, value, name, value…] */

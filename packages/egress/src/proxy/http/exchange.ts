@@ -35,9 +35,9 @@ export function passRequest(
     }
     const reason = closedEarly(error);
     route.onFailure(reason);
-    const own = upstreamFailure(target, 502, reason);
-    response.writeHead(own.status, own.statusText, headersOf(own));
-    response.end(own.body);
+    const answer = upstreamFailure(target, 502, reason);
+    response.writeHead(answer.status, answer.statusText, headersOf(answer));
+    response.end(answer.body);
   });
   // A server that responds with an upgrade that wasn't requested: Node closes the connection without an error.
   outgoing.once("close", () => {

@@ -107,10 +107,10 @@ export class PacedConnection extends Duplex {
     void turnForOne().then(() => {
       const held = this.#held;
       if (held === undefined || this.destroyed) return;
-      const rest = held.subarray(end);
-      this.#held = rest.length === 0 ? undefined : rest;
+      const remainder = held.subarray(end);
+      this.#held = remainder.length === 0 ? undefined : remainder;
       this.push(held.subarray(0, end));
-      if (this.#held !== undefined) this.#pass(linesEnd(rest));
+      if (this.#held !== undefined) this.#pass(linesEnd(remainder));
       else if (this.#hasEnded) this.push(null);
       else if (!this.isPaused()) this.#socket.resume();
     });

@@ -8,7 +8,7 @@ export type ArchiveLine =
   | { readonly type: "snapshot"; readonly version: 1 }
   /** What follows is in this root, until `leave`. */
   | { readonly type: "root"; readonly root: RootName }
-  /** Until `leave`. */
+  /** What follows is in this folder, until `leave`. */
   | { readonly type: "folder"; readonly name: string; readonly mode: number }
   | { readonly type: "leave" }
   | {
@@ -36,7 +36,7 @@ export interface SnapshotWish {
   readonly home?: string;
   /** Files, folders and links. */
   readonly maxEntries: number;
-  /** Of the files' contents. */
+  /** Bytes of the files' contents. */
   readonly maxBytes: number;
 }
 
@@ -81,7 +81,7 @@ export function chunkSizeIn(line: string): number {
 
 /** The bytes of a name or a link's target. */
 export function bytesOf(text: string): Buffer {
-  // Of a larger character only the last byte would be left, such as that of a slash.
+  // Only the last byte of a larger character would be left, such as that of a slash.
   if (/[^\0-\xff]/.test(text)) throw new SnapshotError("damaged", "it has a name or target that isn't bytes");
   return Buffer.from(text, "latin1");
 }

@@ -39,7 +39,7 @@ export class Packing {
     this.#line({ type: "leave" });
   }
 
-  /** What is in a folder, which this closes. @param path for messages */
+  /** Packs what is in a folder, and closes it. @param path for messages */
   #inside(folder: Folder, path: string, depth: number): undefined {
     try {
       for (const name of namesIn(folder, () => this.#spend())) this.#entry(folder, name, path, depth);
@@ -51,34 +51,34 @@ export class Packing {
   #entry(folder: Folder, bytes: Buffer, above: string, depth: number): undefined {
     const name = bytes.toString("latin1");
     const path = `${above}/${bytes.toString()}`;
-    const found = statsOf(inFolder(folder, bytes));
-    if (found === undefined) return;
-    if (found.isDirectory()) {
-      if (this.#roots.has(idOf(found))) return;
+    const stats = statsOf(inFolder(folder, bytes));
+    if (stats === undefined) return;
+    if (stats.isDirectory()) {
+      if (this.#roots.has(idOf(stats))) return;
       if (depth >= maxDepth) throw new SnapshotError("too_deep", path);
       const below = readable(path, () => openFolder(inFolder(folder, bytes)));
-      this.#line({ type: "folder", name, mode: found.mode & 0o777 });
+      this.#line({ type: "folder", name, mode: stats.mode & 0o777 });
       this.#inside(below, path, depth + 1);
       this.#line({ type: "leave" });
-    } else if (found.isSymbolicLink()) {
+    } else if (stats.isSymbolicLink()) {
       const target = readlinkSync(inFolder(folder, bytes), "latin1");
       this.#line({ type: "link", name, target });
-    } else if (found.isFile()) this.#file(folder, bytes, found, path);
+    } else if (stats.isFile()) this.#file(folder, bytes, stats, path);
     else this.skipped += 1;
   }
 
-  #file(folder: Folder, bytes: Buffer, found: Stats, path: string): undefined {
+  #file(folder: Folder, bytes: Buffer, stats: Stats, path: string): undefined {
     const name = bytes.toString("latin1");
-    const key = idOf(found);
-    const first = found.nlink > 1 ? this.#linked.get(key) : undefined;
+    const key = idOf(stats);
+    const first = stats.nlink > 1 ? this.#linked.get(key) : undefined;
     if (first !== undefined) return this.#line({ type: "same", name, id: first });
     const fd = readable(path, () => openFile(folder, bytes));
     try {
       // It was exchanged since it was looked at.
-      if (!isSame(fd, found)) throw new SnapshotError("unreadable", path);
+      if (!isSame(fd, stats)) throw new SnapshotError("unreadable", path);
       const { mode, mtimeMs: mtime } = fstatSync(fd);
       const line = { type: "file", name, mode: mode & 0o777, mtime } as const;
-      if (found.nlink === 1) this.#line(line);
+      if (stats.nlink === 1) this.#line(line);
       else {
         const id = this.#linked.size;
         this.#linked.set(key, id);
@@ -90,7 +90,7 @@ export class Packing {
     }
   }
 
-  /** Until the file's end, wherever that is by now. */
+  /** Packs a file until its end, wherever that is by now. */
   #content(fd: number, path: string): undefined {
     for (;;) {
       const length = readSync(fd, this.#chunk, 0, this.#chunk.length, null);

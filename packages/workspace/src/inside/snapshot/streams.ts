@@ -10,7 +10,7 @@ export class Input {
   #at = 0;
   #end = 0;
 
-  /** Without its line break. */
+  /** The next line, without its line break. */
   line(): string {
     for (;;) {
       const end = this.#buffer.subarray(0, this.#end).indexOf(10, this.#at);

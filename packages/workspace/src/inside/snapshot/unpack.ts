@@ -122,7 +122,7 @@ export class Unpacking {
     this.#stack.push({ folder: openFolder(inFolder(here, name)), name, mode });
   }
 
-  /** Its mode comes last: it may be one that nothing can be written into. */
+  /** Ends a folder. Its mode is set last, since it may forbid writing into it. */
   #leave(): undefined {
     const left = this.#stack.pop();
     if (left === undefined) return;
