@@ -8,10 +8,10 @@ const seed = randomInt(2 ** 31);
  * neither on the number of strings nor on their similarity, both of which callers choose.
  */
 export class Automaton {
-  /** Of a state: how many characters it has matched, and the state of its longest true suffix. */
+  /** How many characters each state has matched, and the state of its longest true suffix. */
   readonly #depth: Int32Array;
   readonly #fallback: Int32Array;
-  /** Of a state: one more than the index of the longest text that ends there; 0 if none does. */
+  /** One more than the index of the longest text that ends at each state; 0 if none does. */
   readonly #ending: Int32Array;
   readonly #lengths: Int32Array;
   /** A hash table of the steps, by state and character: a run of `0` ends a search. */
@@ -129,3 +129,42 @@ export class Automaton {
     return order;
   }
 }
+
+/** A part of an input that belongs to an occurrence of a searched text. */
+export interface Part {
+  readonly start: number;
+  readonly end: number;
+  /** The text's index. */
+  readonly text: number;
+  /** Where in the text the part begins: beyond 0 if it overlaps the previous occurrence. */
+  readonly from: number;
+}
+
+/**
+ * All that occurs in an input, as parts in order without overlaps. Each occurrence costs the same on average, however
+ * often they overlap.
+ */
+export class Occurrences {
+  #parts: Part[] = [];
+
+  /** Adds an occurrence that ends at or after the previous one's end. */
+  add(start: number, end: number, text: number): void {
+    let last = this.#parts.at(-1);
+    while (last !== undefined && last.start >= start) {
+      this.#parts.pop();
+      last = this.#parts.at(-1);
+    }
+    const begin = last === undefined ? start : Math.max(start, last.end);
+    if (begin < end) this.#parts.push({ start: begin, end, text, from: begin - start });
+  }
+
+  /** Takes the parts that begin before this offset. */
+  takeUntil(offset: number): readonly Part[] {
+    if (this.#parts.length === 0) return none;
+    const next = this.#parts.findIndex(({ start }) => start >= offset);
+    if (next === 0) return none;
+    return next === -1 ? this.#parts.splice(0) : this.#parts.splice(0, next);
+  }
+}
+
+const none: readonly Part[] = [];
