@@ -66,6 +66,6 @@ export {
 } from "./schema-fields.js";
 export * from "./spelling.js";
 export * from "./values/json.js";
+export { snapshotIdSchema } from "./values/names.js";
 export { type SecretKind, secret, suggestsSecret } from "./values/secret.js";
-export { snapshotIdSchema } from "./values/snapshot-id.js";
 export * from "./values/workspace-path.js";

@@ -2,7 +2,7 @@ import "reflect-metadata";
 import { type InjectionToken, inject } from "tsyringe";
 import type { z } from "zod";
 import type { SecretKind } from "../contract/index.js";
-import type { ToolDelivery } from "./kinds/delivery.js";
+import type { ToolDelivery, ToolSource } from "./kinds/delivery.js";
 import type { Dialect, ForeignEnvironment } from "./kinds/dialect.js";
 import type { Door } from "./kinds/door.js";
 import type { ToolExecutor } from "./kinds/executor.js";
@@ -12,8 +12,7 @@ import type { RunObserver } from "./kinds/observer.js";
 import type { SandboxBackend } from "./kinds/sandbox.js";
 import type { BlobsBackend, StoreBackend } from "./kinds/store.js";
 import type { ToolPolicy } from "./kinds/tool-policy.js";
-import type { ToolSource } from "./kinds/tool-source.js";
-import type { Log } from "./log.js";
+import type { Log } from "./scope.js";
 import type { UpstreamProxy } from "./upstream-proxy.js";
 
 /**

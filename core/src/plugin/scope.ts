@@ -1,3 +1,5 @@
+/** What the work of a plugin gets of its runner: a scope with its tools, a log, and the trace that it is part of. */
+
 import { setMaxListeners } from "node:events";
 
 /** Owns lifetimes: what is opened in it is closed with it, in reverse order. */
@@ -64,4 +66,32 @@ export function lazy<Value, Arguments extends readonly unknown[] = []>(
     });
     return made;
   };
+}
+
+/** The runner's structured log. Fields are redacted before they are written; still, never pass a secret. */
+export interface Log {
+  debug(fields: Readonly<Record<string, unknown>>, message: string): void;
+  info(fields: Readonly<Record<string, unknown>>, message: string): void;
+  warn(fields: Readonly<Record<string, unknown>>, message: string): void;
+  error(fields: Readonly<Record<string, unknown>>, message: string): void;
+}
+
+/** A span of a caller, as a `traceparent` of W3C Trace Context names it. */
+export interface RemoteSpan {
+  /** Hexadecimal, as is the span's id. */
+  readonly traceId: string;
+  readonly spanId: string;
+  /** The lowest bit: the caller samples the trace. */
+  readonly flags: number;
+}
+
+/** The same, with what its vendor keeps beside it. */
+export interface CallersSpan extends RemoteSpan {
+  readonly tracestate?: string;
+}
+
+/** What passes on a trace: headers of an HTTP request, or keys of `_meta` in MCP and ACP. Empty without a trace. */
+export interface TraceContext {
+  readonly traceparent?: string;
+  readonly tracestate?: string;
 }

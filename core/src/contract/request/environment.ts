@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { environmentValueSchema } from "../values/environment.js";
+import { environmentValueSchema } from "../values/names.js";
 import { workspaceGlobSchema, workspacePathSchema } from "../values/workspace-path.js";
 import { setupCredentialSchema } from "./boundary/credentials.js";
 import { sandboxPermissionSchema } from "./boundary/sandbox-permission.js";

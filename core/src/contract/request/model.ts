@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { environmentNameSchema, environmentSchema, environmentValueSchema } from "../values/environment.js";
 import { headerNameSchema, headersSchema, headerValueSchema, httpUrlSchema } from "../values/http.js";
 import { jsonObjectSchema } from "../values/json.js";
+import { environmentNameSchema, environmentSchema, environmentValueSchema } from "../values/names.js";
 import { secret } from "../values/secret.js";
 
 const endpointSchema = z.strictObject({

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { headersSchema, httpUrlSchema } from "../values/http.js";
 import { isJsonObject, jsonObjectSchema } from "../values/json.js";
+import { snapshotIdSchema } from "../values/names.js";
 import { secret } from "../values/secret.js";
-import { snapshotIdSchema } from "../values/snapshot-id.js";
 import { credentialSchema, sandboxCredentialSchema } from "./boundary/credentials.js";
 import { portSchema, sandboxPermissionSchema } from "./boundary/sandbox-permission.js";
 import { environmentSchema } from "./environment.js";

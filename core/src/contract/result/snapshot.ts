@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { snapshotIdSchema } from "../values/snapshot-id.js";
+import { snapshotIdSchema } from "../values/names.js";
 
 const contentShape = {
   /** Of its archive, in hex. */

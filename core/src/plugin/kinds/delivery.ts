@@ -1,9 +1,26 @@
-import type { JsonObject, ToolSpec } from "../../contract/index.js";
+/** The tools that are published to an agent: where those of MCP servers come from, and how all of them reach it. */
+
+import type { Boundary } from "../../boundary.js";
+import type { Issue, JsonObject, McpServer, ToolSpec } from "../../contract/index.js";
 import type { Actor } from "../actor.js";
-import type { Log } from "../log.js";
-import type { Scope } from "../scope.js";
-import type { TraceContext } from "../trace-context.js";
+import type { Log, Scope, TraceContext } from "../scope.js";
 import type { Sandbox } from "./sandbox.js";
+
+export interface ToolSourceScope extends Scope {
+  /** What the run may touch: a source on the runner must enforce it itself. */
+  readonly boundary: Boundary;
+  readonly sandbox: Sandbox;
+  readonly log: Log;
+}
+
+/** Brings the tools of a user's MCP server into the run. */
+export interface ToolSource extends Actor<McpServer> {
+  /** The type of connection that it handles. */
+  readonly connection: McpServer["connection"]["type"];
+  /** Why this server can't be used, by path within it (`connection.url`). Pure. */
+  issues(server: McpServer): readonly Issue[];
+  connect(server: McpServer, scope: ToolSourceScope): Promise<Publication>;
+}
 
 /** The part of a tool that the agent sees: never `callRef`, `code`, `env` or a credential. */
 export type PublishedTool = Pick<ToolSpec, "name" | "description" | "inputSchema" | "readOnly">;

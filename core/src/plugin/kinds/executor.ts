@@ -7,9 +7,7 @@ import {
   type ToolSpec,
 } from "../../contract/index.js";
 import type { Actor } from "../actor.js";
-import type { Log } from "../log.js";
-import type { Scope } from "../scope.js";
-import type { TraceContext } from "../trace-context.js";
+import type { Log, Scope, TraceContext } from "../scope.js";
 import type { Sandbox } from "./sandbox.js";
 
 export interface ToolUse {

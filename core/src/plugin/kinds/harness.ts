@@ -11,9 +11,7 @@ import type {
   RunRequest,
 } from "../../contract/index.js";
 import type { Actor, ActorGap } from "../actor.js";
-import type { Log } from "../log.js";
-import type { Scope } from "../scope.js";
-import type { TraceContext } from "../trace-context.js";
+import type { Log, Scope, TraceContext } from "../scope.js";
 import type { PublishedServer } from "./delivery.js";
 import type { ModelRoute, ModelUse } from "./model-gateway.js";
 import type { HiddenCredential, RequiredPath, Rootfs, Sandbox, SandboxContents } from "./sandbox.js";

@@ -1,8 +1,7 @@
 import type { Boundary } from "../../boundary.js";
 import type { Issue } from "../../contract/index.js";
 import type { Actor } from "../actor.js";
-import type { Log } from "../log.js";
-import type { Scope } from "../scope.js";
+import type { Log, Scope } from "../scope.js";
 import type { ConnectionDecision, Sandbox } from "./sandbox.js";
 
 /** The APIs of model providers. `openai` is both Responses and Chat Completions. */

@@ -1,6 +1,5 @@
 import type { AgentEvent, Finding, RunRequest, RunResult, StageName } from "../../contract/index.js";
-import type { Log } from "../log.js";
-import type { CallersSpan, RemoteSpan } from "../trace-context.js";
+import type { CallersSpan, Log, RemoteSpan } from "../scope.js";
 import type { ModelExchange } from "./model-gateway.js";
 import type { Backlog } from "./store.js";
 

@@ -3,8 +3,7 @@ import type { Boundary } from "../../boundary.js";
 import type { Capability, Credential, CredentialForm, Evidence } from "../../contract/index.js";
 import type { SandboxFailed } from "../../errors.js";
 import type { Actor, ActorGap } from "../actor.js";
-import type { Log } from "../log.js";
-import type { Scope } from "../scope.js";
+import type { Log, Scope } from "../scope.js";
 import type { UpstreamProxy } from "../upstream-proxy.js";
 
 /**

@@ -1,4 +1,4 @@
-import type { Log } from "../log.js";
+import type { Log } from "../scope.js";
 
 /**
  * Keeps runs beyond the connection and the process. It doesn't act in runs, so it claims nothing and isn't planned.

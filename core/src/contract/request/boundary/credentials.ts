@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { environmentNameSchema, environmentValueSchema } from "../../values/environment.js";
 import { headerNameSchema, httpUrlSchema } from "../../values/http.js";
+import { environmentNameSchema, environmentValueSchema } from "../../values/names.js";
 import { secret } from "../../values/secret.js";
 import { limits } from "../limits.js";
 

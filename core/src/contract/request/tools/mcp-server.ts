@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { environmentNameSchema, environmentValueSchema } from "../../values/environment.js";
 import { headerNameSchema, headersSchema, headerValueSchema, httpUrlSchema } from "../../values/http.js";
+import { environmentNameSchema, environmentValueSchema } from "../../values/names.js";
 import { secret } from "../../values/secret.js";
 import { permissionSchema, permissionTableSchema } from "./permissions.js";
 

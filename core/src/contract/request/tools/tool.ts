@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { environmentValueSchema } from "../../values/environment.js";
 import { headerValueSchema, httpUrlSchema } from "../../values/http.js";
 import { jsonObjectSchema } from "../../values/json.js";
+import { environmentValueSchema } from "../../values/names.js";
 import { secret } from "../../values/secret.js";
 import { permissionSchema } from "./permissions.js";
 
