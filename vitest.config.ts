@@ -20,17 +20,12 @@ const isolated = ["test", "test/replicas", "test/tools", "plugins/sandbox-kubern
  * attempt, and the report names it. An attack has one attempt everywhere: in these packages it says `retry: 0`.
  */
 const retried = [
-  "agents/demo",
-  "bench",
-  "examples/client",
   "plugins/harness-acp",
-  "plugins/mcp-http",
   "plugins/sandbox-daytona",
   "plugins/sandbox-docker",
   "plugins/sandbox-kubernetes",
   "server",
   "test",
-  "test/daytona",
   "test/replicas",
   "test/tools",
 ];
