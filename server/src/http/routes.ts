@@ -29,8 +29,8 @@ import { runCommandRoutes, runRoutes } from "./runs/run-routes.js";
 import { sessionRoutes } from "./runs/session-routes.js";
 import { usageRoutes } from "./runs/usage-routes.js";
 import type { Exchange, ServerContext } from "./server-context.js";
-import { workspaceRoutes } from "./sessions/routes.js";
 import { terminalRoutes } from "./sessions/terminal-routes.js";
+import { workspaceRoutes } from "./sessions/workspace-routes.js";
 import { snapshotRoutes } from "./snapshots/routes.js";
 
 /** Every route of the server. */

@@ -2,18 +2,20 @@ import type { Sandbox } from "@ambit/core/plugin";
 import { listFolder, readFile } from "@ambit/workspace";
 import { json, leftSignal, sendUntrusted } from "../response/send.js";
 import { type QueryParameter, text } from "../route/query.js";
-import type { RouteCall } from "../route/route.js";
+import { bytes, failed, jsonResponse } from "../route/responses.js";
+import { type HttpRoute, type RouteCall, streaming } from "../route/route.js";
 import type { SessionFilesResponse } from "../route-schemas.js";
 import { projectIn, refuseAbsent } from "../runs/find-run.js";
+import { sessionsProject } from "../runs/parameters.js";
 
-export const folderPath: QueryParameter<string | undefined> = text(
+const folderPath: QueryParameter<string | undefined> = text(
   "path",
   "The folder, relative to the workspace: `src/app`. Default: the workspace itself.",
   { maxLength: 4_096 },
 );
 
 /** `GET /sessions/:sessionId/files` */
-export async function handleSessionFiles(call: RouteCall): Promise<Response> {
+async function handleSessionFiles(call: RouteCall): Promise<Response> {
   const path = call.query.read(folderPath) ?? "";
   const { entries, complete } = await inWorkspace(call, (sandbox, signal) =>
     listFolder(sandbox, path, signal),
@@ -26,7 +28,7 @@ export async function handleSessionFiles(call: RouteCall): Promise<Response> {
 }
 
 /** `GET /sessions/:sessionId/files/:path` */
-export async function handleSessionFile(call: RouteCall): Promise<void> {
+async function handleSessionFile(call: RouteCall): Promise<void> {
   const { exchange, context } = call;
   await inWorkspace(call, (sandbox, signal) =>
     readFile(
@@ -55,3 +57,44 @@ async function inWorkspace<Result>(
     look(sandbox, leftSignal(exchange.outgoing)),
   );
 }
+
+/** The routes that reach into an open session. */
+export const workspaceRoutes: readonly HttpRoute[] = [
+  {
+    method: "GET",
+    path: "/sessions/{sessionId}/files",
+    query: [folderPath, sessionsProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "sessionFiles",
+      tag: "Files",
+      summary: "One folder of an open session's workspace, as it is now",
+      description:
+        "For a session between its runs, and beside its run. Links are listed and not followed; what git keeps isn't listed. `complete` is false where the folder has more than 2,000 names, or some that aren't printable text.",
+      responses: {
+        200: jsonResponse("The folder.", "SessionFilesResponse"),
+        ...failed(400, 404, 409, 502, 503),
+      },
+    },
+    handle: handleSessionFiles,
+  },
+  {
+    method: "GET",
+    path: "/sessions/{sessionId}/files/{path*}",
+    query: [sessionsProject],
+    refusesOthers: true,
+    operation: {
+      operationId: "sessionFile",
+      tag: "Files",
+      summary:
+        "The content of a file of an open session's workspace, as it is now; its path with its slashes",
+      description:
+        "At most 256 MiB, sent as an attachment without a type to guess, since an agent wrote it. A link, or a file with several names, is refused.",
+      responses: {
+        200: bytes("application/octet-stream", "The file."),
+        ...failed(400, 404, 409, 502, 503),
+      },
+    },
+    handle: streaming(handleSessionFile),
+  },
+];
