@@ -40,8 +40,8 @@ function madeFolder(name: string): string {
 }
 
 /** acpx in a folder, where it has a session. Its output is the messages of the protocol, each in a line. */
-function acpx(folder: string, args: readonly string[]) {
-  const options = ["--cwd", folder, "--format", "json", "--agent", agent];
+function acpx(folder: string, args: readonly string[], command = agent) {
+  const options = ["--cwd", folder, "--format", "json", "--agent", command];
   return execa(process.execPath, [program, ...options, ...args], {
     cwd: folder,
     env: { PATH: process.env.PATH, HOME: join(top, "home") },
@@ -59,7 +59,7 @@ async function openedSession(name: string): Promise<string> {
   return folder;
 }
 
-describe("acpx with ambit acp", { timeout: 120_000 }, () => {
+describe("acpx with ambit acp", { timeout: 240_000 }, () => {
   it("prompts, and answers what the agent asks", async () => {
     const folder = await openedSession("answers");
     const allowed = await acpx(folder, ["--approve-all", "prompt", "say hi\nwrite a.txt x"]);
@@ -69,6 +69,14 @@ describe("acpx with ambit acp", { timeout: 120_000 }, () => {
     const denied = await acpx(folder, ["--deny-all", "prompt", "write b.txt x\nsay after"]);
     expect(denied.stdout, denied.stderr).toMatch(/"optionId":"reject"[\s\S]*"text":"\\?n?after"/);
     expect(["a.txt", "b.txt"].map((file) => existsSync(join(folder, file)))).toEqual([true, false]);
+  });
+
+  it("says why a turn failed, and why a session was refused", async () => {
+    const folder = await openedSession("fails");
+    expect((await acpx(folder, ["prompt", "fail no luck"])).stdout).toContain("no luck");
+    const refused = await acpx(madeFolder("refused"), ["sessions", "new"], `${agent} --sandbox docker`);
+    expect(refused.exitCode).not.toBe(0);
+    expect(`${refused.stdout}${refused.stderr}`).toContain("Ambit refuses to start the agent");
   });
 
   it("cancels a prompt in the middle of a command", async () => {

@@ -68,7 +68,7 @@ class Thread extends HttpAgent {
   }
 }
 
-it("passes a thread on: text, a question and its answer, and a failure", { timeout: 120_000 }, async () => {
+it("passes a thread on: text, questions and their answers, and a failure", { timeout: 120_000 }, async () => {
   const thread = new Thread();
   expect(await thread.send(["say Hello from Ambit."])).toMatchObject({ failures: [] });
   expect(thread.contents.at(-1)).toBe("assistant: Hello from Ambit.");
@@ -81,7 +81,30 @@ it("passes a thread on: text, a question and its answer, and a failure", { timeo
     'tool: {"booked":"1A"}',
     expect.stringMatching(/^assistant: \s*Done\.$/),
   ]);
+  const asked = await thread.send(['call book {"seat":"2B"}', "say Not booked."]);
+  const [question] = outcomeSchema.parse(asked.outcome).interrupts;
+  await thread.send([], {
+    resume: [{ interruptId: question?.id ?? "", status: "resolved", payload: { approved: false } }],
+  });
+  expect(thread.contents.at(-2)).toBe("tool: The user did not approve tool 'book'.");
   expect(await thread.send(["fail no luck"])).toMatchObject({
     failures: [expect.stringMatching(/^harness_failed: The agent failed/)],
+  });
+});
+
+it("passes on a tool of the application's, and a refusal", { timeout: 120_000 }, async () => {
+  const thread = new Thread();
+  const tools = [{ name: "choose_seat", description: "Asks.", parameters: { type: "object" } }];
+  await thread.send(['call choose_seat {"train":"9:32"}', "say after"], { tools });
+  const call = thread.messages.flatMap((message) =>
+    message.role === "assistant" ? (message.toolCalls ?? []) : [],
+  );
+  const [{ id: toolCallId } = { id: "" }] = call;
+  thread.addMessage({ id: randomUUID(), role: "tool", toolCallId, content: '{"seat":"12A"}' });
+  await thread.send([], { tools });
+  expect(thread.contents.at(-1)).toMatch(/^assistant: \s*after$/);
+  const ambit = { sandboxPermission: { network: "on", nonsense: 1 } };
+  expect(await new Thread().send(["say x"], { forwardedProps: { ambit } })).toMatchObject({
+    failures: [expect.stringContaining("request_invalid: ")],
   });
 });

@@ -107,6 +107,10 @@ async function connectFormer(connection: Connection = {}) {
 const script = (...lines: readonly string[]) => ({ prompt: lines.join("\n") });
 const asking = { permissions: { default: "ask" }, outputs: { patch: true } };
 const api = () => new AmbitClient({ url: server.url, token: tokens.ours });
+async function events(runId: string, type: string) {
+  const all = await Array.fromAsync(api().attach(runId));
+  return all.filter((event) => event.type === type);
+}
 const resultSchema = z.object({ content: z.unknown(), structuredContent: z.unknown() });
 const textOf = (result: unknown) => JSON.stringify(resultSchema.parse(result).content);
 
@@ -182,6 +186,24 @@ describe.each(protocols)("the official client, %s", (protocol) => {
       isError: true,
       structuredContent: { status: "refused", error: { code: "not_found" } },
     });
+  });
+
+  it("is asked for the output of a client tool, and brings it by continue_run", async () => {
+    const { call } = await connect[protocol]();
+    const customTools = [{ name: "choose_seat", kind: "client", inputSchema: { type: "object" } }];
+    const lines = script('call choose_seat {"row":12}', "say Done.");
+    const paused = await call("run_agent", lines, { request: { customTools } });
+    const { runId, questions } = outcomeOf(paused);
+    expect(paused).toMatchObject({
+      structuredContent: {
+        questions: [{ kind: "client_tool", toolName: "choose_seat", input: { row: 12 } }],
+      },
+    });
+    const answers = questions.map(({ id }) => ({ id, output: { seat: "12A" } }));
+    const ended = await call("continue_run", { runId, answers, ...lines }, { request: { customTools } });
+    expect(ended).toMatchObject({ structuredContent: { status: "completed", output: "Done." } });
+    const [result] = await events(outcomeOf(ended).runId, "tool_result");
+    expect(JSON.stringify(result)).toContain("12A");
   });
 
   it("ends the run of a call that it cancels", async () => {
