@@ -572,13 +572,29 @@ async function beyondKeyboard(page: Page): Promise<readonly string[]> {
 }
 
 describe("every screen", () => {
-  it("is used without a mouse", async (context) => {
+  const places = ["/runs?session=none", "/questions", "/start", "/usage", "/host"];
+  for (const tab of ["activity", "output", "files", "boundary"]) places.push(`/runs/each?tab=${tab}`);
+
+  beforeAll(async () => {
     const lines = ["write seen.txt yes", "run echo seen", "fetch https://example.com/"];
-    const request = demo(lines, { runId: "keyboard", sandboxPermission: boundary, outputs: { patch: true } });
+    const request = demo(lines, { runId: "each", sandboxPermission: boundary, outputs: { patch: true } });
     await server.client.run(request).result;
+  });
+
+  it("fits a phone, in the dark", async (context) => {
+    const { page, complaints } = await signedIn(context, { theme: "dark", width: 390, height: 844 });
+    for (const place of places) {
+      await goTo(page, place);
+      await page.getByRole("main").getByRole("heading").first().waitFor();
+      await page.waitForLoadState("networkidle");
+      expect(await overflow(page), place).toBe(0);
+      expect(await accessibilityFaults(page), place).toEqual([]);
+    }
+    expect(complaints).toEqual([]);
+  });
+
+  it("is used without a mouse", async (context) => {
     const { page } = await signedIn(context);
-    const places = ["/runs?session=none", "/questions", "/start", "/usage", "/host"];
-    for (const tab of ["activity", "files", "boundary"]) places.push(`/runs/keyboard?tab=${tab}`);
     for (const place of places) {
       await goTo(page, place);
       await page.getByRole("main").getByRole("heading").first().waitFor();
@@ -850,10 +866,12 @@ describe("a comparison", () => {
     // An ended run doesn't change, and neither does its address.
     await page.reload();
     await page.getByText("It was two.", { exact: true }).waitFor();
-    const harnessFiles = [{ path: "large.txt", content: "x".repeat(140_000) }];
-    await server.client.run(demo(["say Large."], { runId: "large", harnessFiles })).result;
-    await goTo(page, "/compare?a=left&b=large");
-    await page.getByText("Without large: The request of the run 'large' isn't kept").waitFor();
+    // As of a run whose request isn't kept.
+    await page.route("**/runs/right/request*", (route) =>
+      route.continue({ url: `${server.url}/runs/none/request` }),
+    );
+    await page.reload();
+    await page.getByText("Without right: There is no run 'none'").waitFor();
     const { page: phone } = await signedIn(context, { theme: "dark", width: 390 });
     await goTo(phone, "/compare?a=left&b=right");
     await phone.getByText("It was two.", { exact: true }).waitFor();
