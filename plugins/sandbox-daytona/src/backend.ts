@@ -53,7 +53,7 @@ export class DaytonaSandbox implements SandboxBackend {
   async probe(signal: AbortSignal, claims: readonly Capability[] = this.claims): Promise<readonly Finding[]> {
     const key = this.#account.findKey();
     if (key === undefined) return this.#withoutKey();
-    const { probeDaytona } = await import("./canary/probe.js");
+    const { probeDaytona } = await import("./canary/canary.js");
     return probeDaytona(this.#account, key, signal, claims);
   }
 
@@ -74,7 +74,7 @@ export class DaytonaSandbox implements SandboxBackend {
       return await open();
     } catch (error) {
       if (isContradiction(error)) {
-        const { FindingStore } = await import("./canary/store.js");
+        const { FindingStore } = await import("./canary/canary.js");
         await new FindingStore(this.#account).forget(key);
       }
       if (scope.signal.aborted) throw error;

@@ -21,7 +21,7 @@ import type { Lookup } from "@ambit/egress/proxy";
 import { claims, exempt, gateGaps } from "./claims.js";
 import type { KubernetesConfig } from "./config.js";
 import type { ClusterAccess, PodOverrides } from "./open/pods.js";
-import type { Trouble } from "./pod/status.js";
+import type { Trouble } from "./pod/cluster.js";
 
 /** Sandboxes in pods of a Kubernetes cluster. */
 export class KubernetesSandbox implements SandboxBackend {

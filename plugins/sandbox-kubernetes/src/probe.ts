@@ -26,9 +26,9 @@ import { fixFor } from "./api/server.js";
 import { isNetwork } from "./claims.js";
 import { NetworkOpen, policyFix, reviewPolicies, whyNotClosed } from "./network/policies.js";
 import type { ClusterAccess, PodOverrides } from "./open/pods.js";
+import { userNamespaceFix } from "./pod/cluster.js";
 import { daemonCapabilities, networkLabel } from "./pod/manifest.js";
 import { deleted, PodMachine } from "./pod/pod-machine.js";
-import { userNamespaceFix } from "./pod/status.js";
 import { rightsIn } from "./rights.js";
 
 /** What the runtime covers or mounts read-only unless a pod asks for less. A kernel may lack some. */

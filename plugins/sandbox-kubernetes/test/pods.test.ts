@@ -4,8 +4,7 @@ import { SandboxFailed } from "@ambit/core/plugin";
 import { ownUnavailableReason } from "@ambit/test-cluster";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { KubernetesSandbox } from "../src/index.js";
-import { Cluster } from "../src/pod/cluster.js";
-import type { Pod } from "../src/pod/status.js";
+import { Cluster, type Pod } from "../src/pod/cluster.js";
 import { closed, scope, specOf, TestNamespace } from "./support/on-cluster.js";
 
 const reason = await ownUnavailableReason();

@@ -1,6 +1,17 @@
 /** System calls that a sandbox must refuse, and a static program that makes them inside. */
-export { type AllowedCall, allowedCalls } from "./allowed-calls.js";
+
 export { allowedCall, type CallAttempt, callAttempts } from "./attempts.js";
+export {
+  type AllowedCall,
+  allowedCalls,
+  isSeccompArchitecture,
+  type SeccompArchitecture,
+  type SyscallName,
+  seccompArchitectures,
+  syscallNames,
+  syscallNumber,
+  syscallNumbers,
+} from "./calls.js";
 export {
   foreignCallProgram,
   type NumberedCall,
@@ -9,12 +20,3 @@ export {
   tableAddress,
   withTable,
 } from "./program.js";
-export {
-  isSeccompArchitecture,
-  type SeccompArchitecture,
-  type SyscallName,
-  seccompArchitectures,
-  syscallNames,
-  syscallNumber,
-  syscallNumbers,
-} from "./syscall-numbers.js";

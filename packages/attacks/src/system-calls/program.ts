@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { SeccompArchitecture } from "./syscall-numbers.js";
+import type { SeccompArchitecture } from "./calls.js";
 
 /** One system call: its number as the machine has it, and up to six arguments. */
 export interface NumberedCall {

@@ -1,10 +1,20 @@
 import type { Mechanism } from "@ambit/attacks";
-import type { AttemptAgainst, Attempts, Reached } from "@ambit/attacks/inside";
+import {
+  type AttemptAgainst,
+  type Attempts,
+  lookProgram,
+  type Reached,
+  readLook,
+} from "@ambit/attacks/inside";
 import type * as kit from "@ambit/backend-kit";
+import { NotProven, runToEnd } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
+import type { Command } from "@ambit/core/plugin";
 import type { Account } from "../account.js";
 import type { Claim } from "../claims.js";
+import { outputOn } from "../inside/attempts.js";
 import type { StartedMachine } from "../open/start-machine.js";
+import type { Machine } from "../platform/service.js";
 
 /**
  * The catalogue's attempts by which the canary tries each mechanism, or why it tries none. Their control is the sandbox without
@@ -12,7 +22,7 @@ import type { StartedMachine } from "../open/start-machine.js";
  * doesn't try it. The platform's own checks have no attempt: that its daemon refuses orders (`daemon-orders.ts`), and that a
  * deleted sandbox is gone.
  */
-export const triedBy = {
+const triedBy = {
   "network namespace": ["answer", "datagram", "query", "gateway", "address6"],
   allowlist: ["answer", "datagram", "query", "gateway", "address6"],
   "server name check":
@@ -81,3 +91,48 @@ export interface CanaryDecoys {
 }
 
 export type CanaryTrial = kit.Trial<CanaryBench, Claim>;
+
+const lookMs = 20_000;
+
+/** Makes attempts through the platform's own access. */
+export async function lookFromPlatform(
+  { account }: Pick<CanaryBench, "account">,
+  machine: Machine,
+  attempts: CanaryAttempts,
+): Promise<Reached> {
+  return readLook(await outputOn(machine, await lookProgram(account.config.bridge.node, attempts), lookMs));
+}
+
+/** Makes attempts as a process of the sandbox, with these variables besides its `PATH`. */
+export async function lookAsProcess(
+  bench: CanaryBench,
+  attempts: CanaryAttempts,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Reached> {
+  return readLook(
+    await outputOf(bench, await lookProgram(bench.account.config.bridge.node, attempts), "tool", env),
+  );
+}
+
+/** What a program prints as a process of the sandbox. */
+export async function outputOf(
+  { sandbox, signal }: CanaryBench,
+  argv: readonly [string, ...string[]],
+  role: Command["role"] = "tool",
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const { stdout, stderr, exit } = await runToEnd(sandbox, {
+    argv,
+    env: { PATH: sandbox.facts.searchPath, ...env },
+    signal,
+    role,
+  });
+  if (exit.code !== 0) {
+    const said = stderr.trim().slice(0, 200);
+    throw new NotProven(
+      `${argv[0]} ended with ${exit.code ?? exit.signal} in the sandbox: ${said}`,
+      "give the image a Node.js 18 or newer",
+    );
+  }
+  return stdout;
+}

@@ -1,8 +1,11 @@
 import { isIP } from "node:net";
-import type { Attempts, Reached } from "@ambit/attacks/inside";
+import { type Attempts, lookProgram, type Reached, readLook } from "@ambit/attacks/inside";
 import type { NetworkBoundary } from "@ambit/core/plugin";
 import { decideBeforeLookup, readTarget } from "@ambit/egress";
-import type { CanaryConfig, CanaryDestination } from "../config.js";
+import type { CanaryConfig, CanaryDestination, DaytonaConfig } from "../config.js";
+import { withRetries } from "../platform/retries.js";
+import type { Machine } from "../platform/service.js";
+import { shellLine } from "../platform/shell-line.js";
 
 type NetworkAttempt =
   | {
@@ -16,7 +19,7 @@ type NetworkAttempt =
   /** Whether there is an IPv6 address with more than link scope. Rules for IPv4 don't apply to it. */
   | { readonly id: typeof addressId; readonly try: "address6" };
 
-export const gatewayId = "its gateway";
+const gatewayId = "its gateway";
 export const addressId = "an IPv6 address of its own";
 
 /** The attempts of the catalogue that reach out, by id: `github.com:443`, `9.9.9.9:53 (UDP)`, `lookup of github.com`. */
@@ -94,4 +97,37 @@ function destinationsIn(how: string): readonly CanaryDestination[] {
     host,
     port: Number(port),
   }));
+}
+
+/** Milliseconds for Node.js to start in a new sandbox. */
+const startMs = 20_000;
+
+/** Makes attempts from inside a sandbox, all at once, through the platform's own access. */
+export async function tryFrom(
+  machine: Machine,
+  attempts: Attempts,
+  { bridge, canary }: Pick<DaytonaConfig, "bridge" | "canary">,
+): Promise<Reached> {
+  return readLook(await outputOn(machine, await lookProgram(bridge.node, attempts), canary.attemptMs));
+}
+
+/**
+ * What a program prints that only reads.
+ *
+ * @param limitMs in addition to the time that Node.js needs to start.
+ */
+export async function outputOn(
+  machine: Machine,
+  argv: readonly [string, ...string[]],
+  limitMs: number,
+): Promise<string> {
+  const totalMs = startMs + limitMs;
+  // It only reads, so it is retried after a lost response.
+  const { exitCode, output } = await withRetries(() => machine.execute(shellLine(argv), totalMs), {
+    retries: 3,
+    limitMs: totalMs,
+  });
+  if (exitCode !== 0)
+    throw new Error(`${argv[0]} ended with ${exitCode} in the sandbox: ${output.trim().slice(0, 200)}`);
+  return output;
 }

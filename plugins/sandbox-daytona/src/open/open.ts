@@ -8,9 +8,8 @@ import {
 } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { Account } from "../account.js";
-import { addressId, attemptsAgainst, leaksIn } from "../inside/attempts.js";
+import { addressId, attemptsAgainst, leaksIn, tryFrom } from "../inside/attempts.js";
 import { bridgeSettings, daemonFix, lostToDaemon, whyDaemonAnswers } from "../inside/daemon.js";
-import { tryFrom } from "../inside/try-from.js";
 import { snapshotName } from "../layers/layer-snapshots.js";
 import { pauseFor } from "../platform/retries.js";
 import { mountedSecretsSchema } from "../secrets/organisation-secrets.js";

@@ -42,9 +42,14 @@ import { ReplicaLease } from "../lifetime.js";
 import { isSessionPolicy, NetworkOpen, type Policy, policiesIn } from "../network/policies.js";
 import { Cluster, PodWatch } from "../pod/cluster.js";
 import { enteringCommand, enteringProgramName, type LeaseReference, manifestOf } from "../pod/manifest.js";
-import type { PodMachine } from "../pod/pod-machine.js";
+import {
+  notPrepared,
+  type PodMachine,
+  type StartedPod,
+  type StartOptions,
+  startPod,
+} from "../pod/pod-machine.js";
 import { SessionGate } from "./session-gate.js";
-import { notPrepared, type StartedPod, type StartOptions, startPod } from "./start-pod.js";
 
 interface Held {
   readonly lease: ReplicaLease;

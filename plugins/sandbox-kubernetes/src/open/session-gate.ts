@@ -26,8 +26,7 @@ import {
   sandboxLabels,
   shellCommand,
 } from "../pod/manifest.js";
-import type { PodMachine } from "../pod/pod-machine.js";
-import { type StartedPod, startPod } from "./start-pod.js";
+import { type PodMachine, type StartedPod, startPod } from "../pod/pod-machine.js";
 
 export interface SessionGateOptions {
   readonly cluster: Cluster;

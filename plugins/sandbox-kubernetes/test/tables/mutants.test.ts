@@ -1,7 +1,7 @@
 import { probeSpec } from "@ambit/backend-kit";
 import type { V1Pod } from "@kubernetes/client-node";
 import { describe, expect, it } from "vitest";
-import { differencesOf } from "../../src/open/start-pod.js";
+import { differencesOf } from "../../src/pod/pod-machine.js";
 import { podOf } from "../support/manifests.js";
 
 type Path = readonly (string | number)[];

@@ -1,6 +1,6 @@
 import { probeSpec } from "@ambit/backend-kit";
 import { describe, expect, it } from "vitest";
-import { differencesOf } from "../../src/open/start-pod.js";
+import { differencesOf } from "../../src/pod/pod-machine.js";
 import { podOf } from "../support/manifests.js";
 
 const settings = { tolerations: [{ key: "sandboxes", operator: "Exists" as const }] };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { podSchema, troubleInEvent, troubleOf } from "../../src/pod/status.js";
+import { podSchema, troubleInEvent, troubleOf } from "../../src/pod/cluster.js";
 
 const pod = (status: object, metadata: object = {}) =>
   podSchema.parse({ metadata: { name: "p", uid: "u", ...metadata }, spec: {}, status });

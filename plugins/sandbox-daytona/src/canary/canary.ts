@@ -1,4 +1,8 @@
-import { randomUUID } from "node:crypto";
+/** What Daytona enforces: found out by sandboxes of its own, and kept until the account or its settings change. */
+
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import {
   closingAfter,
   findingsOf,
@@ -11,23 +15,55 @@ import {
   unproven,
 } from "@ambit/backend-kit";
 import { openRemoteSandbox } from "@ambit/bridge";
-import type { Boundary, Capability, Finding, HiddenCredential, Scope } from "@ambit/core/plugin";
+import {
+  type Boundary,
+  type Capability,
+  type Finding,
+  findingSchema,
+  type HiddenCredential,
+  type Scope,
+} from "@ambit/core/plugin";
+import { z } from "zod";
 import type { Account } from "../account.js";
-import type { Claim } from "../claims.js";
-import { allAttempts } from "../inside/attempts.js";
+import { type Claim, claimsOf } from "../claims.js";
+import { allAttempts, tryFrom } from "../inside/attempts.js";
 import { bridgeSettings } from "../inside/daemon.js";
-import { tryFrom } from "../inside/try-from.js";
 import { isRestriction, type StartedMachine, startMachine } from "../open/start-machine.js";
 import { fixOf, ServiceFailure } from "../platform/failure.js";
 import { pauseFor } from "../platform/retries.js";
 import { removeSecrets, storeSecrets } from "../secrets/organisation-secrets.js";
 import type { CanaryBench, CanaryDecoys, CanaryTrial } from "./bench.js";
-import { daemonTrial } from "./daemon.js";
-import { inboundTrial } from "./inbound.js";
-import { isolationTrials } from "./isolation.js";
-import { networkTrials } from "./network.js";
-import { resourceTrials, sizes } from "./resources.js";
-import { secretTrials } from "./secrets.js";
+import {
+  daemonTrial,
+  inboundTrial,
+  isolationTrials,
+  networkTrials,
+  resourceTrials,
+  secretTrials,
+  sizes,
+} from "./trials.js";
+
+/** The findings of the last canary, or of a new one. First cleans up after dead runners. Those of some claims only aren't kept. */
+export async function probeDaytona(
+  account: Account,
+  key: string,
+  signal: AbortSignal,
+  claims: readonly Capability[],
+): Promise<readonly Finding[]> {
+  const isWhole = claimsOf(account.config).every((claim) => claims.includes(claim));
+  const store = new FindingStore(account);
+  const stored = isWhole ? await store.find(key) : undefined;
+  if (stored !== undefined) return stored;
+  try {
+    await account.reaper.keepReaping(quietLog);
+  } catch (error) {
+    // Without a list of leftovers there is no clean-up, and then no sandbox is opened either.
+    return claims.map((claim) => unproven(claim, error, fixOf));
+  }
+  const { findings, complete } = await runCanary(account, signal, claims);
+  if (isWhole) await store.keep(key, findings, complete);
+  return findings;
+}
 
 export interface CanaryReport {
   readonly findings: readonly Finding[];
@@ -178,5 +214,73 @@ async function whatRemains(account: Account, { machine }: StartedMachine): Promi
       return new Map([["process.contained", error]]);
     }
     await pauseFor(250);
+  }
+}
+
+const entrySchema = z.strictObject({ at: z.number(), until: z.number(), findings: z.array(findingSchema) });
+
+/**
+ * Stores what a canary found, since a canary costs money. The record is keyed by everything that the findings depend
+ * on, including a hash of the API key.
+ */
+export class FindingStore {
+  readonly #account: Account;
+
+  constructor(account: Account) {
+    this.#account = account;
+  }
+
+  /** The findings that are still valid, and their time. An unreadable file counts as none: the canary runs again. */
+  async find(key: string): Promise<readonly Finding[] | undefined> {
+    let text: string;
+    try {
+      text = await readFile(this.#path(key), "utf8");
+    } catch (error) {
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+      throw error;
+    }
+    const entry = z
+      .string()
+      .transform((json, context) => {
+        try {
+          return JSON.parse(json);
+        } catch {
+          context.addIssue("isn't JSON");
+          return z.NEVER;
+        }
+      })
+      .pipe(entrySchema)
+      .safeParse(text).data;
+    if (entry === undefined || entry.until <= Date.now()) return undefined;
+    const at = new Date(entry.at).toISOString();
+    return entry.findings.map((finding) =>
+      finding.proven ? { ...finding, how: `${finding.how} (seen by the canary of ${at})` } : finding,
+    );
+  }
+
+  /** @param complete whether they stay valid for hours; otherwise the canary is repeated soon. */
+  async keep(key: string, findings: readonly Finding[], complete: boolean): Promise<void> {
+    const { cacheHours, retryMinutes } = this.#account.config.canary;
+    const until = Date.now() + (complete ? cacheHours * 3_600_000 : retryMinutes * 60_000);
+    const path = this.#path(key);
+    await mkdir(this.#account.dataFolder, { recursive: true, mode: 0o700 });
+    const fresh = `${path}.${process.pid}`;
+    await writeFile(fresh, JSON.stringify({ at: Date.now(), until, findings }), { mode: 0o600 });
+    await rename(fresh, path);
+  }
+
+  /** An open sandbox contradicted the findings. */
+  async forget(key: string): Promise<void> {
+    await rm(this.#path(key), { force: true });
+  }
+
+  #path(key: string): string {
+    const { apiUrl, target, snapshot, image, canary, bridge, wildcards, maximum } = this.#account.config;
+    // Another version may claim more.
+    const claims = claimsOf(this.#account.config);
+    const settings = [apiUrl, target, snapshot, image, canary, bridge, wildcards, maximum, claims];
+    const facts = JSON.stringify([key, ...settings]);
+    const hash = createHash("sha256").update(facts).digest("hex");
+    return join(this.#account.dataFolder, `canary-${hash}.json`);
   }
 }
