@@ -82,7 +82,7 @@ async function handleOpenTerminal(call: RouteCall): Promise<void> {
       const reasons = [leftSignal(exchange.outgoing), interrupted, place.idle, ended.signal];
       const signal = AbortSignal.any(reasons);
       const terminal = await openTerminal(sandbox, size, signal);
-      place.terminal = terminal;
+      place.open(terminal);
       log.info(about, "a terminal was opened in a session");
       try {
         return await send(id, terminal, exchange, signal);

@@ -9,37 +9,48 @@ const maxWaitingInputs = 32;
 /** A terminal that is open, or is being opened. */
 export class TerminalPlace {
   /** Undefined while it is being opened. */
-  terminal: OpenedTerminal | undefined;
-  /** Aborts when nothing was typed for so long: a terminal keeps the session's runs waiting. */
-  readonly idle: AbortSignal;
-  readonly #timer: NodeJS.Timeout;
+  #terminal: OpenedTerminal | undefined;
+  readonly #idle = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
   #waitingInputs = 0;
 
   constructor(
     readonly session: string,
     readonly project: string | undefined,
-    idleTimeoutMs: number,
-  ) {
-    const idle = new AbortController();
-    const message = `Nothing was typed for ${idleTimeoutMs / 1_000} s (server.terminals.idleTimeoutMs).`;
-    this.#timer = setTimeout(() => idle.abort(new AtCapacity(message)), idleTimeoutMs);
-    this.idle = idle.signal;
+    readonly idleTimeoutMs: number,
+  ) {}
+
+  /** Aborts when nothing was typed for so long: a terminal keeps the session's runs waiting. */
+  get idle(): AbortSignal {
+    return this.#idle.signal;
+  }
+
+  get terminal(): OpenedTerminal | undefined {
+    return this.#terminal;
+  }
+
+  /** From now on it can be typed in. */
+  open(terminal: OpenedTerminal): void {
+    this.#terminal = terminal;
+    const message = `Nothing was typed for ${this.idleTimeoutMs / 1_000} s (server.terminals.idleTimeoutMs).`;
+    this.#timer = setTimeout(() => this.#idle.abort(new AtCapacity(message)), this.idleTimeoutMs);
   }
 
   /** Gives its user's input to the terminal, once that takes it. @throws AtCapacity where too many wait */
   async input(take: () => Promise<void>): Promise<void> {
     if (this.#waitingInputs >= maxWaitingInputs)
       throw new AtCapacity(`${maxWaitingInputs} inputs wait for this terminal: send one after the other.`);
-    this.#timer.refresh();
+    this.#timer?.refresh();
     this.#waitingInputs += 1;
     try {
-      await Promise.race([take(), this.terminal?.exitCode]);
+      await Promise.race([take(), this.#terminal?.exitCode]);
     } finally {
       this.#waitingInputs -= 1;
     }
   }
 
-  stopWaiting(): void {
+  /** Its idle time doesn't count any more. */
+  close(): void {
     clearTimeout(this.#timer);
   }
 }
@@ -75,7 +86,7 @@ export class Terminals {
       return await use(place);
     } finally {
       this.#places.delete(id);
-      place.stopWaiting();
+      place.close();
     }
   }
 
