@@ -100,7 +100,7 @@ describe("the chat of examples/chat, with useChat", () => {
     expect(sent).toHaveLength(3);
   });
 
-  it("shows what a policy denies, what its user denies, and a failure", async () => {
+  it("shows what a policy denies, what its user denies, a failure and a refusal", async () => {
     const { page } = await open();
     await button(page, /Break a rule/).click();
     await answerOf(page).getByLabel("delete_bookings: denied").waitFor();
@@ -111,6 +111,13 @@ describe("the chat of examples/chat, with useChat", () => {
     await isReady(page);
     await say(page, "fail for a reason");
     expect(await page.getByRole("alert").textContent()).toMatch(/^The agent failed. Try again./);
+    const ambit = { sandboxPermission: { network: { mode: "sometimes" } } };
+    await page.route("**/ai-sdk/chat", (route) => {
+      const body: object = route.request().postDataJSON();
+      return route.continue({ postData: JSON.stringify({ ...body, ambit }) });
+    });
+    await say(page, "say refused");
+    await page.getByRole("alert").getByText("sandboxPermission.network").waitFor();
   });
 
   it("goes on with its message after a reload in mid-stream, and is stopped", async () => {
@@ -148,7 +155,8 @@ describe("the chat of examples/chat, with useChat", () => {
 });
 
 describe("assistant-ui's runtime", () => {
-  it("shows texts and calls, and continues after an approval", async () => {
+  let program = "";
+  beforeAll(async () => {
     const { outputFiles } = await build({
       entryPoints: [fileURLToPath(new URL("assistant-ui.tsx", import.meta.url))],
       bundle: true,
@@ -158,13 +166,18 @@ describe("assistant-ui's runtime", () => {
       define: { "process.env.NODE_ENV": '"production"' },
       logLevel: "error",
     });
+    program = outputFiles[0]?.text ?? "";
+  });
+
+  /** @param ambit what the page sends beside its messages */
+  async function openThread(ambit?: object): Promise<Opened> {
     const page = await browser.newPage();
     onTestFinished(() => page.close());
     const sent: unknown[] = [];
-    page.on(
-      "request",
-      (request) => void (request.url().endsWith("/ai-sdk/chat") && sent.push(request.url())),
-    );
+    page.on("request", (request) => {
+      if (request.url().endsWith("/ai-sdk/chat")) sent.push(request.url());
+    });
+    await page.addInitScript((value) => Object.assign(window, { ambit: value }), ambit);
     await page.route("**/assistant-ui", (route) =>
       route.fulfill({
         contentType: "text/html",
@@ -172,16 +185,45 @@ describe("assistant-ui's runtime", () => {
       }),
     );
     await page.route("**/page.js", (route) =>
-      route.fulfill({ contentType: "text/javascript", body: outputFiles[0]?.text ?? "" }),
+      route.fulfill({ contentType: "text/javascript", body: program }),
     );
     await page.goto(`${url}assistant-ui`);
-    await page
-      .getByLabel("Message")
-      .fill('say before\ncall book_train {"train": "IC 1", "euros": 38}\nsay after');
+    return { page, sent };
+  }
+
+  async function send(page: Page, ...lines: readonly string[]): Promise<void> {
+    await page.getByLabel("Message").fill(lines.join("\n"));
     await button(page, "Send").click();
+  }
+
+  it("shows texts and calls, asks for a seat and for leave, and goes on after each answer", async () => {
+    const { page, sent } = await openThread();
+    const book = 'call book_train {"train": "IC 1", "euros": 38}';
+    await send(page, "say before", 'call choose_seat {"train": "IC 1"}', book, "say after");
+    await button(page, "Seat 12A").click();
     await button(page, "Allow").click();
     await page.getByText("after", { exact: true }).waitFor();
+    expect(await page.getByLabel("choose_seat").textContent()).toContain('complete {"seat":"12A"}');
     expect(await page.getByLabel("book_train").textContent()).toContain('complete {"booked":"IC 1"');
-    expect(sent).toHaveLength(2);
+    expect(sent).toHaveLength(3);
+    await send(page, book, "say then not");
+    await button(page, "Deny").click();
+    await page.getByText("then not", { exact: true }).waitFor();
+    expect(await page.getByLabel("book_train").last().textContent()).not.toContain("booked");
+  });
+
+  it("stops an answer, and shows a failure and a refusal", async () => {
+    const { page } = await openThread();
+    await send(page, "say One.", "hang");
+    await page.getByText("One.", { exact: true }).waitFor();
+    await button(page, "Stop").click();
+    // The next message takes the place of the run that was left.
+    await send(page, "say Two.");
+    await page.getByText("Two.", { exact: true }).waitFor();
+    await send(page, "fail for a reason");
+    await page.getByText("The agent failed.").waitFor();
+    const refused = await openThread({ sandboxPermission: { network: { mode: "sometimes" } } });
+    await send(refused.page, "say Three.");
+    await refused.page.getByText("sandboxPermission.network").waitFor();
   });
 });
