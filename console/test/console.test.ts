@@ -326,7 +326,7 @@ describe("runs", () => {
         return { id: row.querySelector("code").textContent, top: row.getBoundingClientRect().top, height: list.offsetHeight };
       })()`);
     const grown = (height: number) =>
-      page.waitForFunction(`document.querySelector('ul[aria-label="Runs"]').offsetHeight > ${height}`);
+      expect.poll(async () => (await look()).height, { timeout: 60_000 }).toBeGreaterThan(height);
     await page.evaluate(`document.querySelector('ul[aria-label="Runs"]').parentElement.scrollTo(0, 130)`);
     const read = await look();
     await start("in-above");
