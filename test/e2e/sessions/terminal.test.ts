@@ -21,7 +21,6 @@ const tenant = {
 
 const turn = (...script: readonly string[]): RunRequest => ({
   harness: "demo",
-  sessionId: "kept",
   permissions: { default: "allow" },
   sandboxPermission: { network: "off", filesystem: "workspace" },
   interactions: { waitMs: 60_000 },
@@ -92,7 +91,8 @@ describe.each(places)("a terminal in a session of $sandbox", ({ sandbox, missing
     const port = typeof address === "object" ? address?.port : undefined;
     const server = await start({ server: { terminals: { enabled: true } } });
     const client = operatorOf(server);
-    const asking = (...script: string[]) => ({ ...turn(...script), sandbox });
+    const session = `in-${sandbox}`;
+    const asking = (...script: string[]) => ({ ...turn(...script), sessionId: session, sandbox });
     const agents = [
       "write a.txt one",
       "run echo the-login > ~/login && cat ~/login && pwd",
@@ -103,7 +103,7 @@ describe.each(places)("a terminal in a session of $sandbox", ({ sandbox, missing
     expect(first).toMatch(/the-login.*GIT_TERMINAL_PROMPT/);
     const home = /HOME=([^\\]+)/.exec(first)?.[1] ?? "";
 
-    const terminal = await client.openTerminal("kept", { columns: 100, rows: 30 });
+    const terminal = await client.openTerminal(session, { columns: 100, rows: 30 });
     const { type, run, ended } = watch(terminal);
     expect(await run("stty size; cat a.txt")).toMatch(/30 100\r\n.*one/s);
     await terminal.resize({ columns: 120, rows: 50 });
@@ -120,7 +120,7 @@ describe.each(places)("a terminal in a session of $sandbox", ({ sandbox, missing
     // The control: it is there.
     expect(await execa("bash", ["-c", connect])).toMatchObject({ exitCode: 0 });
 
-    expect(await client.openTerminal("kept").catch(failure)).toMatch(
+    expect(await client.openTerminal(session).catch(failure)).toMatch(
       /429 session_in_use: .* busy with a terminal of the operator: close it/,
     );
     expect(await allOf(client.run(asking("say hi"))).catch(failure)).toMatch("busy with a terminal");
@@ -142,12 +142,12 @@ describe("a terminal ends", () => {
   it("with its shell, its session and its server, each with its reason", async () => {
     const server = await serveLocally({ server: { terminals: { enabled: true } } });
     const client = operatorOf(server);
-    await allOf(client.run(turn("write a.txt one")));
-    const left = watch(await client.openTerminal("kept"));
+    await allOf(client.run({ ...turn("write a.txt one"), sessionId: "ends" }));
+    const left = watch(await client.openTerminal("ends"));
     await left.type("exit 3\r", /exit/);
     expect(await left.ended).toMatchObject({ exitCode: 3 });
     const [project, url] = ["acme", server.url];
-    const typed = startTerminal(["terminal", "kept", "--project", project, "--url", url], {
+    const typed = startTerminal(["terminal", "ends", "--project", project, "--url", url], {
       AMBIT_TOKEN: operatorToken,
     });
     await typed.answer(/workspace \$ /, "printf '\\033]0;forged\\007shown'; exit 5");
@@ -155,13 +155,13 @@ describe("a terminal ends", () => {
     expect(typed.printed()).toContain("shown");
     expect(typed.printed().endsWith("\u001b[?25h\u001b[0m")).toBe(true);
     expect(typed.printed()).not.toContain("\u001b]0;");
-    const closed = watch(await client.openTerminal("kept"));
-    expect(await client.closeSession("kept")).toMatchObject({ ok: true, ended: true });
+    const closed = watch(await client.openTerminal("ends"));
+    expect(await client.closeSession("ends")).toMatchObject({ ok: true, ended: true });
     expect(await closed.ended).toMatchObject({ exitCode: null, reason: "The session was ended." });
-    expect(await client.openTerminal("kept").catch(failure)).toMatch("404 not_found");
+    expect(await client.openTerminal("ends").catch(failure)).toMatch("404 not_found");
 
-    await allOf(client.run(turn("write a.txt one")));
-    const drained = watch(await client.openTerminal("kept"));
+    await allOf(client.run({ ...turn("write a.txt one"), sessionId: "ends" }));
+    const drained = watch(await client.openTerminal("ends"));
     server.process.kill("SIGTERM");
     expect(await drained.ended).toMatchObject({ exitCode: null, reason: "The runner is shutting down." });
     expect(await server.exit).toBe(0);
