@@ -170,10 +170,10 @@ async function signatures(
   now: Date,
 ): Promise<Record<string, string>> {
   // Most servers send no webhook, and start sooner without it.
-  const { Webhook: Signer } = await import("standardwebhooks");
+  const { default: standard } = await import("standardwebhooks");
   return {
     "webhook-id": id,
     "webhook-timestamp": String(Math.floor(now.getTime() / 1_000)),
-    "webhook-signature": secrets.map((secret) => new Signer(secret).sign(id, now, body)).join(" "),
+    "webhook-signature": secrets.map((secret) => new standard.Webhook(secret).sign(id, now, body)).join(" "),
   };
 }

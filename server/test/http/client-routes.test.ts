@@ -9,7 +9,7 @@ const calls: Readonly<Record<string, (client: AmbitClient) => unknown>> = {
   attach: (client) => client.attach("r").result,
   start: (client) => client.start({}),
   plan: (client) => client.plan({}),
-  makeToken: (client) => client.makeToken({ session: "s", ttlMs: 1_000, may: ["read"] }),
+  makeToken: (client) => client.makeToken({ sessionId: "s", ttlMs: 1_000, may: ["read"] }),
   runs: (client) => client.runs(),
   sessionRun: (client) => client.sessionRun("s"),
   runInfo: (client) => client.runInfo("r"),

@@ -177,7 +177,7 @@ describe("assistant-ui's runtime", () => {
     page.on("request", (request) => {
       if (request.url().endsWith("/ai-sdk/chat")) sent.push(request.url());
     });
-    await page.addInitScript((value) => Object.assign(window, { ambit: value }), ambit);
+    await page.addInitScript((value) => Object.assign(globalThis, { ambit: value }), ambit);
     await page.route("**/assistant-ui", (route) =>
       route.fulfill({
         contentType: "text/html",

@@ -1,4 +1,7 @@
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import { importsOf, type SourceFile } from "./source-file.js";
 
 const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
@@ -166,4 +169,28 @@ export function testRunnerImports(files: readonly SourceFile[]): string[] {
         ? !join(dirname(file.path), specifier).startsWith(suites)
         : !/^(vitest|@ambit\/testkit\/vitest)(\/|$)/.test(specifier),
   );
+}
+
+const lateImport = /const \{(?!\s*default\b)[^}]*\} = await import\("([^".][^"]*)"\)/g;
+const moduleManifest = z.looseObject({ type: z.string().optional(), exports: z.unknown().optional() });
+
+function isCommonJs(specifier: string): boolean {
+  const [scope = "", name = ""] = specifier.split("/");
+  const folder = scope.startsWith("@") ? `${scope}/${name}` : scope;
+  const path = fileURLToPath(new URL(`../../../node_modules/${folder}/package.json`, import.meta.url));
+  const { type, exports } = moduleManifest.parse(JSON.parse(readFileSync(path, "utf8")));
+  return type !== "module" && !JSON.stringify(exports ?? "").includes('"import"');
+}
+
+/** In the server's bundle, a CommonJS package that is imported late has its default export alone. */
+export function namesOfLateCommonJs(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => path.includes("/src/") && path.endsWith(".ts"))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(lateImport)].flatMap(([, specifier = ""]) =>
+        isOurs(specifier) || specifier.startsWith("node:") || !isCommonJs(specifier)
+          ? []
+          : [`${path} takes names of "${specifier}", whose late import has them in its default export`],
+      ),
+    );
 }

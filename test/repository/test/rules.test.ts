@@ -4,6 +4,7 @@ import {
   consoleImports,
   coreImports,
   kitImports,
+  namesOfLateCommonJs,
   packageImports,
   pluginImports,
   testPartsInProduction,
@@ -231,6 +232,19 @@ const cases: Case[] = [
       ["three.ts", `@injectable() class Three {}`],
       ["four.ts", `class Four { constructor(plain: string) {} }`],
       ["five.ts", `class Five { constructor(@inject(TWO) two: Two, readonly three?: Three, four = 4) {} }`],
+    ],
+  },
+  {
+    rule: namesOfLateCommonJs,
+    promise: "what is bundled takes no name from a CommonJS package that it imports late",
+    tree: () => code,
+    broken: [["server/src/a.ts", `const { pack } = await import("tar-stream");`]],
+    kept: [
+      [
+        "server/src/a.ts",
+        `const { default: tar } = await import("tar-stream"); const { execa } = await import("execa");`,
+      ],
+      ["server/test/a.test.ts", `const { pack } = await import("tar-stream");`],
     ],
   },
   {

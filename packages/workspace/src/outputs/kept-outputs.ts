@@ -89,8 +89,8 @@ export class KeptOutputs {
 
   async *#archived(): AsyncGenerator<Uint8Array, void, undefined> {
     // Loaded when it is needed: a server starts without it.
-    const { pack } = await import("tar-stream");
-    const archive = pack();
+    const { default: tar } = await import("tar-stream");
+    const archive = tar.pack();
     void this.#fill(archive).then(
       () => archive.finalize(),
       (error: unknown) => archive.destroy(error instanceof Error ? error : new Error(String(error))),
