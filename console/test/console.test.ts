@@ -39,7 +39,10 @@ const opened: SeenPage[] = [];
 
 beforeAll(async () => {
   const token = `sha256:${createHash("sha256").update(tenantToken).digest("hex")}`;
-  server = await startConsoleServer({ tokens: [{ token, project: "acme", limits: { concurrentRuns: 5 } }] });
+  server = await startConsoleServer({
+    server: { terminals: { enabled: true } },
+    tokens: [{ token, project: "acme", limits: { concurrentRuns: 5 } }],
+  });
   // The first run waits until this host has been probed.
   await server.client.run(demo(["say Probed."])).result;
   if (noBrowser === undefined) browser = await startBrowser();
@@ -1024,5 +1027,50 @@ describe("what an agent prints", () => {
     await page.getByRole("region", { name: "Command" }).getByText("echo safe \\u{202e}# dlrow").waitFor();
     await page.getByRole("button", { name: "Deny" }).click();
     expect(await ended("hidden")).toMatchObject({ ok: true });
+  });
+});
+
+describe("a terminal in a run's session", () => {
+  it("shows what is typed and answered, keeps to its place, and ends by the keyboard", async (context) => {
+    const request = {
+      runId: "run-typed",
+      sessionId: "typed",
+      projectId: "acme",
+      sandboxPermission: boundary,
+    };
+    await server.client.run(demo(["write a.txt from-the-run"], request)).result;
+    const { page, complaints } = await signedIn(context);
+    await goTo(page, "/runs/run-typed?tab=terminal");
+    const title = await page.title();
+    await page.getByRole("button", { name: "Open a terminal" }).click();
+    const screen = page.getByRole("log", { name: "What the terminal shows" });
+    await screen.filter({ hasText: "$" }).waitFor();
+    await page.keyboard.type("cat a.txt; stty size\n");
+    await screen.filter({ hasText: /from-the-run.*[1-9]\d \d\d+/s }).waitFor();
+    await page.keyboard.type("cat\n");
+    await page.keyboard.press("Control+c");
+    // What is typed before the next prompt goes with it.
+    await screen.filter({ hasText: "^C/workspace $" }).waitFor();
+    await page.keyboard.type(
+      "printf '\\033[31m%s\\033[0m \\033]0;forged\\007\\033]8;;https://evil.example\\007link\\033]8;;\\007 d''one\\n' re''d\n",
+    );
+    await screen.filter({ hasText: "red link done" }).waitFor();
+    const red = screen.getByText("red", { exact: true }).last();
+    expect(await red.getAttribute("class")).toContain("text-bad");
+    expect(await page.title()).toBe(title);
+    expect(await screen.locator("a").count()).toBe(0);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    const acme = new AmbitClient({ url: server.url, token: tenantToken });
+    expect(await acme.openTerminal("typed").catch(String)).toMatch("busy with a terminal of the operator");
+    await page.keyboard.press("Control+]");
+    await page.getByRole("button", { name: "Open a terminal" }).waitFor();
+    expect(complaints).toEqual([]);
+
+    const { page: answerers } = await signedIn(context, { role: "answerer" });
+    await goTo(answerers, "/runs/run-typed");
+    await answerers.getByRole("link", { name: "Output" }).waitFor();
+    expect(await answerers.getByRole("link", { name: "Terminal" }).count()).toBe(0);
+    const answerer = await signedSession({ code: await codeOf("answerer") });
+    expect((await post("/sessions/typed/terminals?projectId=acme", {}, answerer)).status).toBe(403);
   });
 });

@@ -8,7 +8,8 @@ const colourClasses = {
   accent: "text-accent",
 } as const;
 
-function classOf({ colour, isBold, isDim, isItalic, isUnderlined, isStruck, isInverse }: TerminalStyle) {
+function classOf(style: TerminalStyle) {
+  const { colour, isBold, isDim, isItalic, isUnderlined, isStruck, isInverse, isCursor } = style;
   const names = [
     colour === undefined ? isDim && "text-muted" : colourClasses[colour],
     isBold && "font-semibold",
@@ -16,6 +17,7 @@ function classOf({ colour, isBold, isDim, isItalic, isUnderlined, isStruck, isIn
     isUnderlined && "underline",
     isStruck && "line-through",
     isInverse && "bg-hover",
+    isCursor && "bg-ink text-ground",
   ].filter((name) => typeof name === "string");
   return names.length === 0 ? undefined : names.join(" ");
 }

@@ -9,6 +9,7 @@ export interface TerminalStyle {
   readonly isUnderlined?: true;
   readonly isStruck?: true;
   readonly isInverse?: true;
+  readonly isCursor?: true;
 }
 
 export type TerminalColour = "bad" | "good" | "wait" | "accent";
@@ -92,7 +93,7 @@ function styled(before: TerminalStyle, sequence: string): TerminalStyle {
     const code = codes.shift() ?? 0;
     const { colour: _colour, ...plain } = style;
     if (code === 38 || code === 48) {
-      const colour = extended(codes);
+      const colour = colourOf(codes);
       if (code === 38) style = colour === undefined ? plain : { ...plain, colour };
     } else if (code === 0) style = {};
     else if (code === 39) style = plain;
@@ -142,8 +143,8 @@ const colours: Readonly<Record<number, TerminalColour | undefined>> = Object.fro
   ]),
 );
 
-/** Takes the codes of a colour of 256, or of red, green and blue. */
-function extended(codes: number[]): TerminalColour | undefined {
+/** Takes the codes of a colour of 256 (5 and its index), or of red, green and blue (2 and each), as SGR 38 has them. */
+export function colourOf(codes: number[]): TerminalColour | undefined {
   const form = codes.shift();
   if (form === 5) {
     const index = codes.shift() ?? 0;

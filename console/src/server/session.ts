@@ -5,6 +5,8 @@ export interface Session {
   readonly user?: string;
   /** Milliseconds since 1970; undefined where no session is needed. */
   readonly expiresAt?: number;
+  /** Whether the server opens terminals in sessions. */
+  readonly terminals?: boolean;
   /** The only project that is seen; undefined for the operator. */
   readonly project?: string;
 }

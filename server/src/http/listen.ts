@@ -227,7 +227,9 @@ function composeApi(ambit: Ambit, operator: OperatorAccess, lifecycle: Lifecycle
     bodies,
     operator,
     tenants,
-    console: settings.server.console ? new Console({ operator, tenants, bodies, key }) : undefined,
+    console: settings.server.console
+      ? new Console({ operator, tenants, bodies, key, terminals: settings.server.terminals.enabled })
+      : undefined,
     loopback: isLoopback(host),
     allowedHosts,
     origins,

@@ -18,6 +18,7 @@ import { Facts } from "./facts.js";
 import { Files } from "./files.js";
 import { Output } from "./output.js";
 import { readRunSearch, type Tab, tabs } from "./search.js";
+import { SessionTerminal } from "./session-terminal.js";
 import { useRunLog } from "./use-run-log.js";
 
 const route = getRouteApi("/runs/$runId");
@@ -34,7 +35,8 @@ export function RunScreen() {
 function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: RunLog }) {
   const snapshot = useSyncExternalStore(log.subscribe, log.snapshot);
   const { result, error, isLive } = snapshot;
-  const { tab = "activity" } = route.useSearch();
+  const { tab: requested = "activity" } = route.useSearch();
+  const may = useMay();
   const cache = useQueryClient();
   const wasLiveAtFirst = useRef<boolean>(undefined);
   const { data: info, error: missing } = useQuery(runInfo(place, !isLive));
@@ -49,6 +51,13 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
     void cache.invalidateQueries({ queryKey: openQuestions.queryKey });
     void cache.invalidateQueries({ queryKey: ["workspace"] });
   }, [isLive, cache]);
+  const { sessionId, projectId } = info ?? {};
+  const session = useMemo(
+    () => (sessionId === undefined ? undefined : { sessionId, projectId }),
+    [sessionId, projectId],
+  );
+  const hasTerminal = session !== undefined && may.openTerminals;
+  const tab = requested === "terminal" && !hasTerminal ? "activity" : requested;
   if (missing !== null && info === undefined && snapshot.events === 0)
     return (
       <ErrorNote error={missing}>
@@ -62,8 +71,6 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
   const wasLive = wasLiveAtFirst.current;
   const outcome = outcomeOf(isLive ? info.state : "ended", result ?? info.result, openCount);
   const receipt = result?.receipt ?? info.result?.receipt;
-  const { sessionId, projectId } = info;
-  const session = sessionId === undefined ? undefined : { sessionId, projectId };
   return (
     <>
       <header className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 pt-4 pb-3 md:px-8 md:pt-6">
@@ -86,7 +93,7 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
           {isLive && <Cancel place={place} />}
         </div>
       </header>
-      <Tabs />
+      <Tabs hasTerminal={hasTerminal} />
       <UnconfinedBanner receipt={receipt} />
       <div className="flex min-h-0 flex-1 flex-col overflow-y-auto border-t border-line lg:flex-row lg:overflow-hidden">
         {tab === "activity" && (
@@ -94,6 +101,7 @@ function FollowedRun({ place, log }: { readonly place: RunPlace; readonly log: R
         )}
         {tab === "output" && <Output snapshot={snapshot} follows={wasLive} />}
         {tab === "files" && <Files place={place} session={session} snapshot={snapshot} receipt={receipt} />}
+        {tab === "terminal" && session !== undefined && <SessionTerminal session={session} />}
         {tab === "boundary" && <Boundary snapshot={snapshot} receipt={receipt} />}
         {tab === "activity" && <Facts info={info} snapshot={snapshot} receipt={receipt} onChoose={choose} />}
       </div>
@@ -111,13 +119,15 @@ const tabWords: Readonly<Record<Tab, string>> = {
   output: "Output",
   files: "Files",
   boundary: "Boundary",
+  terminal: "Terminal",
 };
 
-function Tabs() {
+function Tabs({ hasTerminal }: { readonly hasTerminal: boolean }) {
   const search = route.useSearch();
+  const shown = tabs.filter((name) => name !== "terminal" || hasTerminal);
   return (
     <nav aria-label="Parts of the run" className="flex gap-4 px-4 md:px-8">
-      {tabs.map((name) => (
+      {shown.map((name) => (
         <Link
           key={name}
           to="/runs/$runId"

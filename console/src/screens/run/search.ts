@@ -1,4 +1,4 @@
-export const tabs = ["activity", "output", "files", "boundary"] as const;
+export const tabs = ["activity", "output", "files", "boundary", "terminal"] as const;
 export type Tab = (typeof tabs)[number];
 
 export interface RunSearch {

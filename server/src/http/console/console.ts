@@ -48,6 +48,8 @@ interface ConsoleOptions {
   readonly tenants: Tenants;
   readonly bodies: Bodies;
   readonly key: () => Promise<KeyObject>;
+  /** Whether terminals are opened in sessions. */
+  readonly terminals: boolean;
 }
 
 /** The page for people, and its sign-in: a token or a one-time link is exchanged for a session cookie. */
@@ -127,7 +129,8 @@ export class Console {
   }
 
   async #describe(incoming: IncomingMessage): Promise<Response> {
-    if (this.options.operator.kind === "everyone") return json(200, { signedIn: true, role: "operator" });
+    const { operator, terminals } = this.options;
+    if (operator.kind === "everyone") return json(200, { signedIn: true, role: "operator", terminals });
     const session = await this.#session(incoming);
     if (session === undefined) return json(200, { signedIn: false });
     return json(200, this.#signedIn(session));
@@ -135,7 +138,7 @@ export class Console {
 
   #signedIn({ token, role, user, expiresAt }: ConsoleSession) {
     const project = this.#tenantWith(token)?.project;
-    return { signedIn: true, role, user, expiresAt, project };
+    return { signedIn: true, role, user, expiresAt, project, terminals: this.options.terminals };
   }
 
   async #signIn(incoming: IncomingMessage): Promise<Response> {
