@@ -45,14 +45,3 @@ it("a server loads only what it needs before its first request", async () => {
   ];
   expect(later.filter((name) => packages.has(name))).toEqual([]);
 });
-
-it("a CommonJS package is loaded through a module of its own: a bundle's import() of it has no names", async () => {
-  const files = (await readdir(bundle)).filter((name) => name.endsWith(".js"));
-  const texts = await Promise.all(files.map((name) => readFile(new URL(name, bundle), "utf8")));
-  const later = new Set(
-    texts.flatMap((text) => [...text.matchAll(/\bimport\("\.\/([\w.-]+\.js)"\)/g)].map(([, name]) => name)),
-  );
-  expect(later.size).toBeGreaterThan(10);
-  const nameless = files.filter((_, index) => /\bexport default require_/.test(texts[index] ?? ""));
-  expect(nameless.filter((name) => later.has(name))).toEqual([]);
-});

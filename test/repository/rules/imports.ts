@@ -171,7 +171,11 @@ export function testRunnerImports(files: readonly SourceFile[]): string[] {
   );
 }
 
-const lateImport = /const \{(?!\s*default\b)[^}]*\} = await import\("([^".][^"]*)"\)/g;
+const named = String.raw`\{(?!\s*default\b)[^{}]*\}`;
+const lateImport = new RegExp(
+  String.raw`${named} = await import\("([^".][^"]*)"\)|import\("([^".][^"]*)"\)\.then\(\(${named}\)`,
+  "g",
+);
 const moduleManifest = z.looseObject({ type: z.string().optional(), exports: z.unknown().optional() });
 
 function isCommonJs(specifier: string): boolean {
@@ -187,7 +191,7 @@ export function namesOfLateCommonJs(files: readonly SourceFile[]): string[] {
   return files
     .filter(({ path }) => path.includes("/src/") && path.endsWith(".ts"))
     .flatMap(({ path, text }) =>
-      [...text.matchAll(lateImport)].flatMap(([, specifier = ""]) =>
+      [...text.matchAll(lateImport)].flatMap(([, awaited = "", specifier = awaited]) =>
         isOurs(specifier) || specifier.startsWith("node:") || !isCommonJs(specifier)
           ? []
           : [`${path} takes names of "${specifier}", whose late import has them in its default export`],

@@ -238,7 +238,10 @@ const cases: Case[] = [
     rule: namesOfLateCommonJs,
     promise: "what is bundled takes no name from a CommonJS package that it imports late",
     tree: () => code,
-    broken: [["server/src/a.ts", `const { pack } = await import("tar-stream");`]],
+    broken: [
+      ["server/src/a.ts", `const { pack } = await import("tar-stream");`],
+      ["server/src/a.ts", `return import("tar-stream").then(({ pack }) => pack());`],
+    ],
     kept: [
       [
         "server/src/a.ts",
