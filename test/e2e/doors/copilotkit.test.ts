@@ -45,8 +45,9 @@ beforeAll(async () => {
 
 /** The official client of one thread, by way of the runtime. */
 class Thread extends HttpAgent {
-  constructor() {
-    super({ url: `${runtimeUrl}/agent/coder/run`, threadId: randomUUID() });
+  /** @param action `connect` follows what another client of the thread has begun */
+  constructor(threadId: string = randomUUID(), action: "run" | "connect" = "run") {
+    super({ url: `${runtimeUrl}/agent/coder/${action}`, threadId });
   }
 
   /** Sends a message whose lines the demo agent follows, or only what `parameters` have. */
@@ -107,4 +108,17 @@ it("passes on a tool of the application's, and a refusal", { timeout: 120_000 },
   expect(await new Thread().send(["say x"], { forwardedProps: { ambit } })).toMatchObject({
     failures: [expect.stringContaining("request_invalid: ")],
   });
+});
+
+it("is followed by another client in mid-stream, and stopped", { timeout: 120_000 }, async () => {
+  const thread = new Thread();
+  const stopped = thread.send(["say One.", "hang"]);
+  const later = new Thread(thread.threadId, "connect");
+  const followed = later.runAgent();
+  await expect.poll(() => later.contents.at(-1)).toBe("assistant: One.");
+  const url = `${runtimeUrl}/agent/coder/stop/${thread.threadId}`;
+  expect(await (await fetch(url, { method: "POST" })).json()).toMatchObject({ stopped: true });
+  await Promise.allSettled([stopped, followed]);
+  expect(await thread.send(["say Two."])).toMatchObject({ failures: [] });
+  expect(thread.contents.at(-1)).toBe("assistant: Two.");
 });
