@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { Terminals } from "../../src/http/sessions/terminals.js";
 import { saying } from "../support/scripted-agent.js";
 import { serveScript } from "../support/server.js";
 
@@ -29,4 +30,23 @@ it.each([
   const { post } = await serveScript(saying("x"), { configuration });
   const refused = await post(where, body);
   expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining(named)]);
+});
+
+it("holds no more terminals than its operator allows, in all and of one project", async () => {
+  const settings = { enabled: true, maxTerminals: 3, maxPerProject: 2, idleTimeoutMs: 60_000 };
+  const terminals = new Terminals(settings);
+  const end = Promise.withResolvers<void>();
+  const open = (id: string, project: string) =>
+    terminals.withPlace(id, { session: id, project }, () => end.promise);
+  const opened = [open("a", "acme"), open("b", "acme")];
+  await expect(open("c", "acme")).rejects.toThrow(
+    "2 open terminals already (server.terminals.maxPerProject)",
+  );
+  opened.push(open("d", "other"));
+  await expect(open("e", "third")).rejects.toThrow(
+    "3 terminals are open already (server.terminals.maxTerminals)",
+  );
+  end.resolve();
+  await Promise.all(opened);
+  await open("f", "acme");
 });

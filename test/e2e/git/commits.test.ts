@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { AmbitClient } from "@ambit/client";
 import { beforeAll, describe, expect, it } from "vitest";
 import { demo, type Server } from "../support/ambit.js";
 import type { Forge } from "../support/forge/forge.js";
@@ -155,6 +156,25 @@ describe("a commit that leaves", { timeout: 180_000 }, () => {
     const pushed = await runWith(sources, "cat app/src/a.txt", { ...session, outputs: pushing() });
     expect(pushed).toMatchObject({ ok: false, failure: { reason: "base_unknown" } });
     expect(JSON.stringify(pushed.events)).toContain("two");
+  });
+
+  it("isn't made of what a person has changed in a terminal between two runs", async () => {
+    repository("visited");
+    const session = { sessionId: "visited", outputs: pushing() };
+    const next = (script: string) => runWith([git("acme/visited", { into: "app" })], script, session);
+    const first = await next("printf two > app/src/a.txt");
+    expect(first, server.log()).toMatchObject({ ok: true });
+    const terminal = await new AmbitClient({ url: server.url }).openTerminal("visited");
+    const printed: string[] = [];
+    const shown = (async () => {
+      for await (const bytes of terminal.output()) printed.push(Buffer.from(bytes).toString());
+    })();
+    await terminal.write("printf by-hand > app/src/b.txt; exit\r");
+    await shown;
+    const pushed = await next("cat app/src/b.txt");
+    expect(pushed, printed.join("")).toMatchObject({ ok: false, failure: { reason: "base_unknown" } });
+    expect(JSON.stringify(pushed.events)).toContain("by-hand");
+    expect(forge.git("acme/visited", "rev-parse", "fix/one")).toBe(first.receipt.outputs.git.commit);
   });
 
   it("of a later run is refused by a branch that somebody else moved", async () => {

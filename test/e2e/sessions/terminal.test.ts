@@ -177,9 +177,17 @@ describe("a terminal ends", () => {
     const client = operatorOf(server);
     await allOf(client.run({ ...turn("write a.txt one"), sessionId: "idle" }));
     const reason = "Nothing was typed for 1 s (server.terminals.idleTimeoutMs).";
-    expect(await watch(await client.openTerminal("idle")).ended).toMatchObject({ exitCode: null, reason });
-
+    const idle = await client.openTerminal("idle");
+    const { ended } = watch(idle);
     const others = new AmbitClient({ url: server.url, token: tenantToken });
+    const into = `/sessions/idle/terminals/${idle.id}`;
+    const type = (token: string, query = "") =>
+      server.post(`${into}${query}`, { input: "x" }, { authorization: `Bearer ${token}` });
+    expect((await type(tenantToken)).status).toBe(404);
+    // The control: its own user may.
+    expect((await type(operatorToken, "?projectId=acme")).status).toBe(200);
+    expect(await ended).toMatchObject({ exitCode: null, reason });
+
     expect(await others.openTerminal("idle").catch(failure)).toMatch("404 not_found");
     const { token } = await client.makeToken({ sessionId: "idle", may: ["read", "answer"] });
     const page = new AmbitClient({ url: server.url, token });

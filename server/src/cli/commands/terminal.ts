@@ -31,6 +31,7 @@ export async function terminal(typed: string, options: RunOptions): Promise<numb
   );
   stderr.write("Ctrl+] ends this terminal, with all that was started in it.\n");
   const resize = () => void opened.resize(size()).catch(() => opened.close());
+  const leave = new AbortController();
   const left = Promise.withResolvers<number>();
   const decoder = new TextDecoder();
   const type = (bytes: Buffer) => {
@@ -49,8 +50,9 @@ export async function terminal(typed: string, options: RunOptions): Promise<numb
   stdout.on("resize", resize);
   try {
     const signalled = signals.next().then(exitCodeOfSignal);
-    return await Promise.race([show(opened, stdout, stderr), left.promise, signalled]);
+    return await Promise.race([show(opened, stdout, stderr, leave.signal), left.promise, signalled]);
   } finally {
+    leave.abort();
     opened.close();
     stdout.off("resize", resize);
     stdin.off("data", type).pause();
@@ -61,11 +63,12 @@ export async function terminal(typed: string, options: RunOptions): Promise<numb
 
 const sideOf = (side: number, usual: number) => Math.min(side || usual, maxSide);
 
-/** @returns the shell's exit code */
+/** @param leave aborts when its user leaves, who needs no reason. @returns the shell's exit code */
 async function show(
   opened: Terminal,
   stdout: NodeJS.WriteStream,
   stderr: NodeJS.WriteStream,
+  leave: AbortSignal,
 ): Promise<number> {
   const filter = new ControlStringFilter();
   const decoder = new TextDecoder();
@@ -75,7 +78,7 @@ async function show(
     if (done) {
       const { exitCode, reason } = value;
       if (exitCode !== null) return exitCode;
-      stderr.write(`\r\nThe terminal has ended: ${reason ?? "its shell was killed"}\r\n`);
+      if (!leave.aborted) stderr.write(`\r\nThe terminal has ended: ${reason ?? "its shell was killed"}\r\n`);
       return exitCodes.runFailed;
     }
     if (!stdout.write(filter.pass(decoder.decode(value, { stream: true })))) await once(stdout, "drain");

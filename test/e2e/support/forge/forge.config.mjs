@@ -36,6 +36,7 @@ export default {
     "@ambit/model-route",
     "@ambit/blobs-folder",
   ],
+  server: { terminals: { enabled: true } },
   probes: { keepAcrossRestarts: true },
   workspace: { allowedRanges: ["127.0.0.0/8"], ...JSON.parse(process.env.TEST_WORKSPACE ?? "{}") },
 };
