@@ -4,7 +4,7 @@ import { textOf } from "../src/parts/terminal-text.js";
 
 const esc = "\u001b";
 
-/** What the screen shows of what was printed, and what it replied. */
+/** An emulator that was given these texts, with the lines of its screen and its replies. */
 async function shown(...printed: readonly string[]) {
   const replies: string[] = [];
   const emulator = new Emulator({ columns: 20, rows: 4 }, (reply) => replies.push(reply));

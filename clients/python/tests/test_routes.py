@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import httpx
+import pytest
 
 from ambit_client import AmbitError, Client
 
@@ -112,3 +113,28 @@ def test_every_route_has_a_method() -> None:
     assert operations - called == OUTSIDE
     methods = {name for name in vars(Client) if not name.startswith("_")}
     assert methods - OTHERS == set(CALLS)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.delete_run(".."),
+        lambda client: client.close_session("."),
+        lambda client: client.file("run", "a/../../../../plugins"),
+    ],
+)
+def test_a_name_that_would_make_it_another_request(call: Callable[[Client], Any]) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(200, json={"ok": True, "ended": True})
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+        client = Client(URL, token=TOKEN, http_client=http)
+        with pytest.raises(AmbitError, match=r'is named "\." or "\.\."'):
+            call(client)
+        assert asked == []
+        # The control: a name with dots is one.
+        client.delete_run("...")
+    assert asked == ["/runs/..."]

@@ -40,7 +40,7 @@ export class Emulator {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** From the oldest that can be scrolled back to, to the last of the screen. */
+  /** The lines from the oldest that can be scrolled back to, to the last of the screen. */
   readonly lines = (): readonly ScreenLine[] => this.#lines;
 
   get hasCursorKeys(): boolean {

@@ -1,4 +1,4 @@
-/** What of a keyboard's event says which key it is. */
+/** The part of a keyboard event that says which key was pressed. */
 export interface PressedKey {
   readonly key: string;
   readonly ctrlKey: boolean;

@@ -24,6 +24,9 @@ export interface HttpCall {
 
 const defaultUrl = "http://127.0.0.1:8765";
 
+/** A name that a URL resolves before it is sent: the request would be one for something else. */
+const dotSegment = /\/\.{1,2}(?:\/|$)/;
+
 /** Requests to one server: where it is, who calls, and how its refusals become errors. */
 export class Http {
   readonly url: string;
@@ -45,6 +48,11 @@ export class Http {
   /** @throws AmbitError for any answer that isn't 2xx, and if no server answers; what `signal` is aborted with */
   async send(path: string, call: HttpCall = {}): Promise<Response> {
     const { method = "GET", query = {}, headers = {}, body, accept = "application/json", signal } = call;
+    if (dotSegment.test(path))
+      throw new AmbitError(`no run, session or file is named "." or "..": ${path}`, {
+        code: "not_found",
+        retryable: false,
+      });
     const value = await this.#token();
     const response = await this.#fetch(`${this.url}${path}${queryOf(query)}`, {
       method,

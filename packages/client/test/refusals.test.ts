@@ -106,4 +106,25 @@ describe("a client", () => {
     );
     expect(await client.runInfo("../a b?c#d")).toEqual({ url: "/runs/..%2Fa%20b%3Fc%23d" });
   });
+
+  it.each<[what: string, call: (client: AmbitClient) => Promise<unknown>]>([
+    ["a run", (client) => client.deleteRun("..")],
+    ["a session", (client) => client.closeSession(".")],
+    ["a file", (client) => client.file("run", "a/../../../../plugins")],
+    ["a run's events", (client) => client.attach("..").result],
+  ])("isn't asked for %s whose name would make it another request", async (_what, call) => {
+    const asked: unknown[] = [];
+    const client = await clientOf((request, response) => {
+      asked.push(request.url);
+      response.end("{}");
+    });
+    await expect(call(client)).rejects.toMatchObject({
+      code: "not_found",
+      message: expect.stringContaining('is named "." or ".."'),
+    });
+    expect(asked).toEqual([]);
+    // The control: a name with dots is one.
+    await client.deleteRun("...");
+    expect(asked).toEqual(["/runs/..."]);
+  });
 });

@@ -70,6 +70,7 @@ const connect = {
     return {
       client,
       version: client.getNegotiatedProtocolVersion(),
+      read: async (uri: string) => await client.readResource({ uri }),
       call: async (name: string, given: Arguments, options: CallOptions = {}) =>
         await client.callTool(
           { name, arguments: { ...given }, ...metaOf(options) },
@@ -84,6 +85,7 @@ const connect = {
     const { client, transport } = await connectFormer(connection);
     return {
       version: transport.protocolVersion,
+      read: async (uri: string) => await client.readResource({ uri }),
       call: async (name: string, given: Arguments, options: CallOptions = {}) =>
         await client.callTool({ name, arguments: { ...given }, ...metaOf(options) }, CallToolResultSchema, {
           ...(options.signal === undefined ? {} : { signal: options.signal }),
@@ -253,9 +255,12 @@ describe.each(protocols)("the official client, %s", (protocol) => {
   });
 
   it("has no run of another tenant", async () => {
-    const { call } = await connect[protocol]();
-    const { runId } = outcomeOf(await call("run_agent", script("say ours")));
+    const { call, read } = await connect[protocol]();
+    const request = { outputs: { include: ["**"] } };
+    const { runId } = outcomeOf(await call("run_agent", script("write a.txt mine", "say ours"), { request }));
     const stranger = await connect[protocol]({ token: tokens.theirs });
+    const files = `ambit://runs/${runId}/files`;
+    await expect(stranger.read(`${files}/a.txt`)).rejects.toThrow(`no run '${runId}'`);
     for (const name of ["continue_run", "cancel_run"])
       expect(await stranger.call(name, { runId })).toMatchObject({
         isError: true,
@@ -263,6 +268,10 @@ describe.each(protocols)("the official client, %s", (protocol) => {
       });
     // The control: its own tenant has it.
     expect(await call("continue_run", { runId })).toMatchObject({ structuredContent: { output: "ours" } });
+    expect((await read(`${files}/a.txt`)).contents).toMatchObject([
+      { text: expect.stringContaining("mine") },
+    ]);
+    await expect(read(`${files}/..%2F..%2F..%2Fplugins`)).rejects.toThrow('is named "." or ".."');
   });
 });
 

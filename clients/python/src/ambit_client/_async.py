@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time as clock
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
@@ -31,6 +32,8 @@ _MAX_ANSWER_ATTEMPTS = 10
 #: The question is over: another user answered it, or the run went on or ended without an answer.
 _OVER = (404, 409, 410)
 _NDJSON = "application/x-ndjson"
+#: A name that a URL resolves before it is sent: the request would be one for something else.
+_DOT_SEGMENT = re.compile(r"/\.{1,2}(?:/|$)")
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -68,6 +71,8 @@ class _AsyncHttp:
         is_stream: bool = False,
     ) -> httpx.Response:
         """Raises AmbitError for any answer that isn't 2xx, and if no server answers."""
+        if _DOT_SEGMENT.search(path):
+            raise AmbitError(f'no run, session or file is named "." or "..": {path}', code="not_found")
         token = self._token() if callable(self._token) else self._token
         authorization = {} if token is None else {"authorization": f"Bearer {token}"}
         parameters = {"projectId": self.project_id, **(query or {})}
