@@ -71,30 +71,32 @@ export class RunLogs {
    * @throws NotFound when they aren't kept any more; StoreFailed
    */
   async *follow(id: string, after: number, signal: AbortSignal): AsyncGenerator<Records, void, undefined> {
-    const recent = () => this.#open.get(id)?.recent;
     let last = after;
     let reader: PacedReader | undefined;
     try {
       while (!signal.aborted) {
+        const open = this.#open.get(id);
         // One that follows a queued run joins it when it begins.
-        reader ??= this.#open.get(id)?.pace?.join(last);
+        reader ??= open?.pace?.join(last);
         reader?.hasTaken(last);
         // There is no pause until the wait below for a run here: what is added in a pause would wake no reader.
-        const chunks = recent()?.after(last, pageCharacters) ?? (await this.#read(id, last, signal));
+        const chunks = open?.recent.after(last, pageCharacters) ?? (await this.#read(id, last, signal));
         const page = pageOf(chunks, last);
         if (page !== undefined) {
           yield page;
           last = page.first + page.count - 1;
           continue;
         }
-        const end = recent() === undefined ? await this.#endOf(id, last, signal) : recent()?.end;
+        const end = open === undefined ? await this.#endOf(id, last, signal) : open.recent.end;
         if (end !== undefined) {
           // A reader that already has the result gets nothing.
           const isNew = last <= end.events;
           if (isNew) yield { first: last + 1, count: 1, text: `{"kind":"result","result":${end.result}}\n` };
           return;
         }
-        await (recent()?.changed(signal) ?? this.remoteProgress.beyond(id, last, signal));
+        // It has begun here in a pause, or ended: what was added meanwhile isn't announced again.
+        if (this.#open.get(id) !== open) continue;
+        await (open?.recent.changed(signal) ?? this.remoteProgress.beyond(id, last, signal));
       }
     } finally {
       reader?.leave();
