@@ -245,7 +245,6 @@ export class Run {
   async #takeTurn(): Promise<TurnEnd> {
     let end = await this.#drive().catch((thrown: unknown) => this.#failed(thrown));
     try {
-      if (this.request.outputs !== undefined) this.events.entered("collecting");
       end = await this.workspace.collect(end);
       this.#warnOfKilledProcesses();
       this.turn.emitEnd(end);

@@ -299,6 +299,7 @@ export class RunWorkspace {
     const { signal } = this.scope;
     const workspace = this.#watched;
     if (workspace === undefined) return end;
+    this.events.entered("collecting");
     if (signal.aborted) {
       await this.#collectCutOff(workspace);
       return end;
