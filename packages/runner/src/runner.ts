@@ -260,9 +260,11 @@ export class Runner {
     if (origin === undefined || origin.kind === "store" || origin.kind === "blobs") return false;
     // An observer acts in no run: nothing of one depends on it.
     if (origin.kind === "observer") return true;
+    const fault = new PluginBrokeContract(message, { cause: error });
+    this.#sessions.interruptIn(origin.plugin, fault);
     for (const run of this.#runs.values()) {
       const actors = run.plan.participants.map(({ probed }) => originOf(probed.actor)?.plugin);
-      if (actors.includes(origin.plugin)) run.cancel(new PluginBrokeContract(message, { cause: error }));
+      if (actors.includes(origin.plugin)) run.cancel(fault);
     }
     return true;
   }
@@ -324,21 +326,25 @@ export class Runner {
    * of it. Undefined if there is none of that name here.
    *
    * @param visitor for the next run's warning: `the operator`
-   * @param act its signal aborts when the session is ended, or this runner is
+   * @param act its signal aborts when the session is ended, when its sandbox has failed, or this runner ends. It calls `begin` when
+   * the person can act
    * @throws RequestInvalid for a sandbox without a boundary, or with a folder of the user's; SessionInUse, AtCapacity; what `act`
    * throws
    */
   async visit<Result>(
     { session: id, project }: SessionName,
     visitor: string,
-    act: (sandbox: Sandbox, signal: AbortSignal) => Promise<Result>,
+    act: (sandbox: Sandbox, signal: AbortSignal, begin: () => void) => Promise<Result>,
   ): Promise<Result | undefined> {
     this.#refuseWhileDraining();
     const interrupt = new AbortController();
     const visit = async (session: Session) => {
+      interrupt.signal.throwIfAborted();
       const issue = whyNoVisit(session);
       if (issue !== undefined) throw new RequestInvalid([{ path: "sessionId", message: issue }]);
-      return await session.visit(visitor, () => act(session.sandbox, interrupt.signal));
+      return await session.visit(visitor, interrupt, (begin) =>
+        act(session.sandbox, interrupt.signal, begin),
+      );
     };
     const user = `a terminal of ${visitor}: close it, or wait until it ends`;
     return await this.#sessions.using(id, project, visit, { user, interrupt });
@@ -463,9 +469,9 @@ async function takeSnapshot(
     throw new SnapshotFailed(
       "Snapshots can't be kept here: add @ambit/blobs-folder or @ambit/blobs-s3 to the configuration's plugins.",
     );
-  return sessions.using(session, project, ({ asSource, state }) =>
-    snapshots.take({ ...asSource, session, project }, state, signal),
-  );
+  const take = ({ asSource, state }: Session) =>
+    snapshots.take({ ...asSource, session, project }, state, signal);
+  return sessions.using(session, project, take, { user: "a copy of its files" });
 }
 
 export interface RunnerOptions extends AdmissionRules {

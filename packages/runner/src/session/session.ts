@@ -11,6 +11,7 @@ import {
   offerTitle,
   offerUnderWay,
   ofOffer,
+  originOf,
   outsideOffers,
   PluginBrokeContract,
   type PluginOffer,
@@ -40,6 +41,17 @@ import type { UserMessages } from "../parse/messages.js";
 import type { StartedAgent } from "./publish.js";
 import { type RefreshedFor, refresherOf, type SessionRefresh, SessionSecrets } from "./session-secrets.js";
 
+/** A person's use of a session between two runs, such as a terminal. */
+const visitSchema = z.strictObject({
+  /** `the operator ("Ada")` */
+  visitor: z.string(),
+  /** Milliseconds since 1970. */
+  begunAt: z.int(),
+  endedAt: z.int(),
+});
+export type Visit = Readonly<z.output<typeof visitSchema>>;
+const visitsSchema = z.array(visitSchema).readonly().optional();
+
 /**
  * What another runner needs to continue a session whose sandbox, or its files, outlive this one. It holds credentials: what
  * the output of the sandbox and the agent is redacted of those of earlier runs too. Stored encrypted.
@@ -60,6 +72,8 @@ export const sessionRecordSchema = z.strictObject({
   conversation: z.strictObject({ harness: z.string(), id: z.string() }).optional(),
   userMessages: z.array(z.string()).readonly(),
   secrets: z.array(z.string()).readonly(),
+  /** Those since its last run. Absent without any, for runners of an earlier version. */
+  visits: visitsSchema,
 });
 export type SessionRecord = Readonly<z.output<typeof sessionRecordSchema>>;
 
@@ -72,6 +86,7 @@ export const suspendedSessionSchema = z.strictObject({
   /** Key of the plan that its sandbox was opened for. */
   fingerprint: z.string(),
   hadVisibleCredentials: z.boolean(),
+  visits: visitsSchema,
 });
 export type SuspendedSession = Readonly<z.output<typeof suspendedSessionSchema>>;
 
@@ -198,15 +213,6 @@ export interface WorkspaceCommit {
   readonly commit: string;
 }
 
-/** A person's use of a session between two runs, such as a terminal. */
-export interface Visit {
-  /** `the operator ("Ada")` */
-  readonly visitor: string;
-  /** Milliseconds since 1970. */
-  readonly begunAt: number;
-  readonly endedAt: number;
-}
-
 /** Visits that the next run is told of; of more, the newest. */
 const maxVisits = 20;
 
@@ -255,6 +261,8 @@ export class Session {
   #failure: SandboxFailed | undefined;
   #sandbox: Sandbox | undefined;
   #backend = "";
+  /** The plugin of that backend. */
+  #plugin: string | undefined;
   #paths: ReadonlySet<string> = new Set();
   /** Whether no run has filled its workspace. */
   isEmpty: boolean;
@@ -262,8 +270,10 @@ export class Session {
   commit: WorkspaceCommit | undefined;
   /** Whether commands in it may have been killed: in a turn that was cut off, or by a copy or another runner. */
   wasCutOff: boolean;
-  /** Those since the last run. */
-  visits: readonly Visit[] = [];
+  /** Of persons, since its last run. */
+  visits: readonly Visit[];
+  /** Ends what a person does in it now. Undefined while no person has it. */
+  #visit: AbortController | undefined;
   readonly processes = new LiveProcesses();
   /** The previews of its ports. They are closed with the session. */
   readonly previews = new Map<number, Preview>();
@@ -299,6 +309,7 @@ export class Session {
     this.id = record?.id ?? randomUUID();
     this.conversation = record?.conversation;
     this.userMessages = record?.userMessages ?? [];
+    this.visits = record?.visits ?? [];
     this.secrets = new SessionSecrets(record?.secrets);
     // Not known of another runner's.
     this.hadVisibleCredentials = record !== undefined;
@@ -328,17 +339,29 @@ export class Session {
   }
 
   /**
-   * A person does something in its sandbox, which no one approved call by call: what the runner knew of the workspace isn't
-   * known any more, and commands in it may be killed.
+   * A person does something in its sandbox, which no one approves call by call. Once that has begun, the runner's knowledge of the
+   * workspace is void, and commands in it may be killed.
+   *
+   * @param interrupt aborts when the sandbox can no longer enforce its boundary
+   * @param act calls `begin` when the person can act
    */
-  async visit<Result>(visitor: string, act: () => Promise<Result>): Promise<Result> {
-    this.commit = undefined;
-    this.wasCutOff = true;
-    const begunAt = Date.now();
+  async visit<Result>(
+    visitor: string,
+    interrupt: AbortController,
+    act: (begin: () => void) => Promise<Result>,
+  ): Promise<Result> {
+    let begunAt: number | undefined;
+    this.#visit = interrupt;
     try {
-      return await act();
+      return await act(() => {
+        begunAt ??= Date.now();
+        this.commit = undefined;
+        this.wasCutOff = true;
+      });
     } finally {
-      this.visits = [...this.visits, { visitor, begunAt, endedAt: Date.now() }].slice(-maxVisits);
+      this.#visit = undefined;
+      if (begunAt !== undefined)
+        this.visits = [...this.visits, { visitor, begunAt, endedAt: Date.now() }].slice(-maxVisits);
     }
   }
 
@@ -360,6 +383,10 @@ export class Session {
 
   get backend(): string {
     return this.#backend;
+  }
+
+  get plugin(): string | undefined {
+    return this.#plugin;
   }
 
   /** The host's files that its sandbox shows to the agent. */
@@ -390,7 +417,7 @@ export class Session {
 
   /** The record with which another runner can continue, at the latest when this one is lost; undefined if none can. */
   get record(): SessionRecord | undefined {
-    const { id, fingerprint, conversation, userMessages, isEmpty, sandbox } = this;
+    const { id, fingerprint, conversation, userMessages, isEmpty, sandbox, visits } = this;
     const { handover, remains } = sandbox;
     if ((handover ?? remains) === undefined || this.#failure !== undefined) return undefined;
     return {
@@ -403,6 +430,7 @@ export class Session {
       userMessages,
       secrets: [...this.secrets.all],
       conversation,
+      ...(visits.length === 0 ? {} : { visits }),
     };
   }
 
@@ -420,6 +448,7 @@ export class Session {
     const opening = new OwnedScope(log, closeMs, during);
     const session = new Session(opening, sessionFingerprintOf(plan), origin);
     session.#backend = plan.sandbox.actor.name;
+    session.#plugin = originOf(plan.sandbox.actor)?.plugin;
     session.#isInPlace = plan.workspaceFolder !== undefined;
     const requiredPaths = requiredPathsOf(plan.harness.actor, plan.sandbox.actor);
     session.#paths = new Set(requiredPaths.map(({ path }) => path));
@@ -442,6 +471,7 @@ export class Session {
         onFailure: (failure: SandboxFailed) => {
           session.#failure ??= failure;
           outsideOffers(() => session.#borrower?.failed(failure));
+          session.#visit?.abort(failure);
         },
         isUnclaimed: () => session.#isUnclaimed,
         secrets: plan.hidden.length > 0 ? plan.hidden : undefined,

@@ -46,7 +46,7 @@ interface Kept {
 interface Use {
   /** Resolves when the session is free again. */
   readonly end: PromiseWithResolvers<void>;
-  /** What uses it, for those that it keeps out. Default: a run. */
+  /** What uses it, for those that it keeps out. Undefined for a run. */
   readonly user?: string;
   /** Ends the use. Undefined for one that ends by itself, or as its run does. */
   readonly interrupt?: AbortController;
@@ -154,7 +154,7 @@ export class Sessions {
     }
   }
 
-  #occupy(key: string, facts: Partial<Use> = {}): Use {
+  #occupy(key: string, facts: Omit<Partial<Use>, "end"> = {}): Use {
     const use: Use = { end: Promise.withResolvers(), ...facts };
     this.#inUse.set(key, use);
     return use;
@@ -305,11 +305,11 @@ export class Sessions {
     if (key === undefined) {
       throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
     }
-    await interrupt(this.#inUse.get(key), "The session was ended.");
+    const visited = await this.#interrupt(this.#inUse.get(key), "The session was ended.");
     const idle = this.#take(key);
     this.#lost.delete(key);
     if (idle !== undefined) await this.#end(idle, key);
-    return idle !== undefined;
+    return idle !== undefined || visited;
   }
 
   /**
@@ -333,14 +333,25 @@ export class Sessions {
     if (!isOurs || idle.failure !== undefined) return undefined;
     this.#take(key);
     this.#occupy(key, { ...use, session: idle });
+    let isHeld = true;
     try {
-      return await act(idle);
+      isHeld = await this.#hold(key, idle);
+      return isHeld ? await act(idle) : undefined;
     } finally {
+      isHeld &&= await this.#keepRecord(key, idle);
       this.#free(key);
       const { failure } = idle;
-      if (failure === undefined) await this.#keepOrEnd(key, idle);
-      else await this.#end(idle, key, lostBecause.failed(failure));
+      if (!isHeld) await this.#discard(idle);
+      else if (failure !== undefined) await this.#end(idle, key, lostBecause.failed(failure));
+      else if (idle.isClosed) await this.#end(idle, key, lostBecause.abandoned);
+      else await this.#keepOrEnd(key, idle);
     }
+  }
+
+  /** No other runner gets an idle session meanwhile. False if one has it already. @throws StoreFailed */
+  async #hold(key: string, { fence, record }: Session): Promise<boolean> {
+    if (this.keeper === undefined || fence === undefined || record === undefined) return true;
+    return await this.keeper.keep(nameOf(key), fence, record, "owner_lost");
   }
 
   /**
@@ -364,7 +375,26 @@ export class Sessions {
 
   /** Ends what persons do in sessions, which are then idle. */
   async interrupt(): Promise<void> {
-    await Promise.all([...this.#inUse.values()].map((use) => interrupt(use, "The runner is shutting down.")));
+    const reason = "The runner is shutting down.";
+    await Promise.all([...this.#inUse.values()].map((use) => this.#interrupt(use, reason)));
+  }
+
+  /** The same in the sandboxes of one plugin, without a wait. */
+  interruptIn(plugin: string, reason: Error): void {
+    for (const { session, interrupt } of this.#inUse.values())
+      if (session?.plugin === plugin) interrupt?.abort(reason);
+  }
+
+  /**
+   * Resolves when the session is free again; one that isn't in time is closed. At once for a use that ends by itself.
+   * @returns whether there was a use to end
+   */
+  async #interrupt(use: Use | undefined, why: string): Promise<boolean> {
+    if (use?.interrupt === undefined) return false;
+    use.interrupt.abort(new RunCancelled(why));
+    const isFree = await settlesWithin(use.end.promise, this.limits.closeMs);
+    if (!isFree && use.session !== undefined) await this.#discard(use.session);
+    return true;
   }
 
   /** Closes every session, including those in use, and keeps none from now on. */
@@ -385,6 +415,8 @@ export class Sessions {
 
   /** Closes every sandbox at once, while its run ends too. One that another runner can continue is left to it. */
   async abandon(): Promise<void> {
+    for (const { interrupt } of this.#inUse.values())
+      interrupt?.abort(new RunCancelled("The runner can't act any more."));
     for (const key of [...this.#kept.keys()]) {
       const session = this.#take(key);
       if (session?.isMovable === true) this.keeper?.onClosed(nameOf(key));
@@ -464,6 +496,7 @@ export class Sessions {
         return "its runs have had more credentials than are kept apart";
       }
       session.isEmpty = false;
+      session.visits = kept.visits ?? [];
       this.#continue(session, state, { withoutHome, plan, dropped: undefined });
       session.hadVisibleCredentials = withoutHome === undefined && kept.hadVisibleCredentials;
       if (withoutHome !== undefined) borrower.warn(homeWarning(withoutHome));
@@ -633,7 +666,7 @@ export class Sessions {
   async #suspend(session: Session, key: string): Promise<string | undefined> {
     const { keeper } = this;
     const { suspended } = this.services.workspaces;
-    const { fence, fingerprint, hadVisibleCredentials, backend } = session;
+    const { fence, fingerprint, hadVisibleCredentials, backend, visits } = session;
     if (keeper === undefined || fence === undefined || suspended?.isKept !== true)
       return "no plugin keeps files";
     if (session.isInPlace) return "its workspace is a folder of the user's, which stays as it is";
@@ -642,7 +675,8 @@ export class Sessions {
       if (!(await session.endProcesses(this.limits.closeMs))) return "its processes could not be ended";
       const from = { ...session.asSource, ...name };
       const { id } = await suspended.take(from, session.state, new AbortController().signal);
-      const record = { suspended: id, sandbox: backend, fingerprint, hadVisibleCredentials };
+      const visited = visits.length === 0 ? {} : { visits };
+      const record = { suspended: id, sandbox: backend, fingerprint, hadVisibleCredentials, ...visited };
       // Otherwise, another runner has the session, and what was kept here grows old.
       if (await keeper.keep(name, fence, record)) keeper.onClosed(name);
       return undefined;
@@ -679,13 +713,6 @@ export class Sessions {
     this.#open.delete(session);
     await session.close();
   }
-}
-
-/** Resolves when the session is free again. At once for a use that ends by itself. */
-async function interrupt(use: Use | undefined, why: string): Promise<void> {
-  if (use?.interrupt === undefined) return;
-  use.interrupt.abort(new RunCancelled(why));
-  await use.end.promise;
 }
 
 /** When another runner may have it: files that only outlive this runner are its own while it lives. */

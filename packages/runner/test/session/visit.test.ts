@@ -1,6 +1,8 @@
+import { SandboxFailed } from "@ambit/core";
 import type { RunRequest } from "@ambit/core/contract";
 import { says } from "@ambit/fakes/harness";
 import { expect, it } from "vitest";
+import type { SessionKeeper } from "../../src/session/session.js";
 import { createWorld } from "../fakes/world.js";
 
 const boundary = { network: "off", filesystem: "workspace" } as const;
@@ -10,7 +12,8 @@ const turn = { sessionId: "kept", sandboxPermission: boundary };
 it("lends an idle session to a person alone, and warns its next run once", async () => {
   await using world = await createWorld({ script: says("ok") });
   await world.run(turn);
-  const visited = world.runner.visit(name, "the operator", async (sandbox, signal) => {
+  const visited = world.runner.visit(name, "the operator", async (sandbox, signal, begin) => {
+    begin();
     const { result } = await world.run(turn);
     expect(result).toMatchObject({ ok: false, failure: { code: "session_in_use" } });
     const again = world.runner.visit(name, "another", async () => {});
@@ -31,19 +34,25 @@ it("lends an idle session to a person alone, and warns its next run once", async
 
 it("ends with the session, and with the runner", async () => {
   await using world = await createWorld({ script: says("ok") });
-  const untilAborted = () =>
-    world.runner.visit(name, "the operator", async (_sandbox, signal) => {
+  /** Once it has begun. */
+  const untilAborted = async () => {
+    const begun = Promise.withResolvers<void>();
+    const ended = world.runner.visit(name, "the operator", async (_sandbox, signal) => {
+      begun.resolve();
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       return String(signal.reason);
     });
+    await Promise.race([begun.promise, ended]);
+    return { ended };
+  };
   await world.run(turn);
-  const ended = untilAborted();
+  const { ended } = await untilAborted();
   expect(await world.runner.endSession("kept")).toBe(true);
   expect(await ended).toContain("The session was ended.");
   await world.run(turn);
-  const drained = untilAborted();
+  const drained = await untilAborted();
   await world.runner.drain(0);
-  expect(await drained).toContain("The runner is shutting down.");
+  expect(await drained.ended).toContain("The runner is shutting down.");
   await expect(untilAborted()).rejects.toThrow("shutting down");
 });
 
@@ -56,4 +65,61 @@ it("isn't lent where its workspace is a folder of the host", async () => {
   await expect(visit("here")).rejects.toThrow("whose workspace is a folder of the host");
   // The control: another one is.
   expect(await visit("kept")).toBe("done");
+});
+
+it("says nothing of a person who couldn't begin", async () => {
+  await using world = await createWorld({ script: says("ok") });
+  await world.run(turn);
+  const visit = world.runner.visit(name, "the operator", async () => {
+    throw new Error("the sandbox has no shell");
+  });
+  await expect(visit).rejects.toThrow("no shell");
+  expect((await world.run(turn)).result.warnings ?? []).toEqual([]);
+});
+
+it("ends when its sandbox can't enforce its boundary any more, and the session with it", async () => {
+  await using world = await createWorld({ script: says("ok") });
+  await world.run(turn);
+  const visit = world.runner.visit(name, "the operator", async (_sandbox, signal) => {
+    const ended = new Promise((resolve) => signal.addEventListener("abort", resolve));
+    world.sandbox.specs[0]?.onFailure?.(new SandboxFailed("the gate has ended", { concerns: "session" }));
+    await ended;
+    return String(signal.reason);
+  });
+  expect(await visit).toContain("the gate has ended");
+  expect(world.sandbox.closed).toBe(1);
+});
+
+it("doesn't hold up its session's end, nor the runner's, beyond their time", async () => {
+  await using world = await createWorld({ script: says("ok") });
+  const stuck = () => world.runner.visit(name, "the operator", () => new Promise<void>(() => {}));
+  await world.run(turn);
+  void stuck();
+  expect(await world.runner.endSession("kept")).toBe(true);
+  expect(world.sandbox.closed).toBe(1);
+});
+
+it("keeps other runners from the session, and leaves it to them afterwards", async () => {
+  await using world = await createWorld({ script: says("ok"), sandbox: { remains: "files-1" } });
+  const kept: unknown[] = [];
+  let isOurs = true;
+  const keeper: SessionKeeper = {
+    holding: () => ({ fence: 1 }),
+    keep: async (_name, _fence, _record, when) => {
+      kept.push(when);
+      return isOurs;
+    },
+    use: async (_name, use) => use,
+    closed: async () => {},
+    onClosed: () => {},
+  };
+  world.runner.keepSessionsIn(keeper);
+  await world.run(turn);
+  kept.length = 0;
+  await world.runner.visit(name, "the operator", async () => kept.push("visit"));
+  expect(kept).toEqual(["owner_lost", "visit", "owner_lost"]);
+  isOurs = false;
+  // Another runner has it already.
+  expect(await world.runner.visit(name, "the operator", async () => "done")).toBe(undefined);
+  expect(world.sandbox.closed).toBe(1);
 });

@@ -77,11 +77,12 @@ async function handleOpenTerminal(call: RouteCall): Promise<void> {
   const id = randomUUID();
   const about = { ...name, terminal: id, visitor };
   await terminals.withPlace(id, name, async (place) => {
-    const act = async (sandbox: Sandbox, interrupted: AbortSignal) => {
+    const act = async (sandbox: Sandbox, interrupted: AbortSignal, begin: () => void) => {
       const ended = new AbortController();
       const reasons = [leftSignal(exchange.outgoing), interrupted, place.idle, ended.signal];
       const signal = AbortSignal.any(reasons);
       const terminal = await openTerminal(sandbox, size, signal);
+      begin();
       place.open(terminal);
       log.info(about, "a terminal was opened in a session");
       try {
