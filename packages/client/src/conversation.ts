@@ -73,10 +73,11 @@ export class Conversation {
   /**
    * Begins a run. Its session is this one, whatever the request says.
    *
-   * @param runId of a new message's first run, or as `continuedRunId` names the next one. Default: a new message's.
+   * @param runId as `continuedRunId` names the run that continues a message. Default: a new one, of a new message.
    */
-  begin(request: RunRequest, runId: string = crypto.randomUUID()): Run {
-    return this.#client.run({ ...request, sessionId: this.sessionId, runId }, followed);
+  begin(request: RunRequest, runId?: string): Run {
+    const id = runId === undefined ? {} : { runId };
+    return this.#client.run({ ...request, sessionId: this.sessionId, ...id }, followed);
   }
 
   /**

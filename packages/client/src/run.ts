@@ -67,6 +67,8 @@ export class Run implements AsyncIterable<AgentEvent> {
   readonly #ended = Promise.withResolvers<RunResult>();
   /** It names the turn whose events are read now. */
   #id: string;
+  /** Whether its request may be one that the server has begun already. */
+  #mayBeRepeated: boolean;
   #isRead = false;
 
   constructor(http: Http, source: RunSource, options: RunOptions) {
@@ -74,6 +76,9 @@ export class Run implements AsyncIterable<AgentEvent> {
     this.#options = options;
     this.#source = source.kind === "request" ? { ...source, request: withId(source.request) } : source;
     this.#id = this.#source.kind === "request" ? (this.#source.request.runId ?? "") : this.#source.runId;
+    // An id that is made here names no earlier run, and a request that is never sent again needs no look at the store.
+    this.#mayBeRepeated =
+      options.reconnectTimeoutMs !== 0 || (source.kind === "request" && source.request.runId !== undefined);
     // It also rejects where only the events are read.
     this.#ended.promise.catch(() => undefined);
   }
@@ -212,7 +217,7 @@ export class Run implements AsyncIterable<AgentEvent> {
       method: "POST",
       body,
       accept: "application/x-ndjson",
-      headers: { "idempotency-key": this.#id },
+      headers: this.#mayBeRepeated ? { "idempotency-key": this.#id } : {},
     });
   }
 

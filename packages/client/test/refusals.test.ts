@@ -82,6 +82,20 @@ describe("a run that isn't begun at once", () => {
     expect(ids).toEqual([run.id, run.id, run.id]);
   });
 
+  it.each([
+    ["its caller chose the id", { runId: "mine" }, 0, "mine"],
+    ["it may be sent again", {}, 300, expect.any(String)],
+    ["neither", {}, 0, undefined],
+  ])("is one that the server looks for first where %s", async (_when, request, reconnectTimeoutMs, key) => {
+    const keys: unknown[] = [];
+    const client = await clientOf(({ headers }, response) => {
+      keys.push(headers["idempotency-key"]);
+      response.writeHead(200).end(`${result}\n`);
+    });
+    await client.run(request, { reconnectTimeoutMs }).result;
+    expect(keys).toEqual([key]);
+  });
+
   it("is given up where nothing progresses", async () => {
     const client = await clientOf((request) => void request.socket.destroy());
     const run = client.run({}, { reconnectTimeoutMs: 300 });
