@@ -132,8 +132,8 @@ async function drive(
 function sayWhetherProbing({ registry, evidence, settings }: Ambit, progress: Progress): void {
   if (registry.evidence().length === registry.registrations.length) return;
   const minutes = settings.probes.maxAgeMs / 60_000;
-  const duration = evidence === undefined ? "" : ` (duration for ${minutes} minutes)`;
-  progress.step(`probing what this host guarantees${duration}`);
+  const lifetime = evidence === undefined ? "" : ` (kept for ${minutes} minutes)`;
+  progress.step(`probing what this host guarantees${lifetime}`);
 }
 
 /** What the command line asks for. */
