@@ -40,7 +40,21 @@ describe("what a key sends to a terminal", () => {
   });
 
   it("is another one while a program has asked for the keypad's cursor keys", () => {
-    expect(sequenceOf(press("ArrowUp"), true)).toBe("\u001bOA");
-    expect(sequenceOf(press("ArrowUp", { ctrlKey }), true)).toBe("\u001b[1;5A");
+    expect(sequenceOf(press("ArrowUp"), { hasCursorKeys: true })).toBe("\u001bOA");
+    expect(sequenceOf(press("ArrowUp", { ctrlKey }), { hasCursorKeys: true })).toBe("\u001b[1;5A");
+  });
+
+  it.each([
+    ["Option and L of a German keyboard, which the browser enters", press("@", { altKey }), undefined],
+    ["Option and Shift", press("\u2019", { altKey, shiftKey }), undefined],
+    ["Option and a letter that stays one", press("b", { altKey }), "\u001bb"],
+    ["Option and a cursor key", press("ArrowLeft", { altKey }), "\u001b[1;3D"],
+    ["Option and Backspace", press("Backspace", { altKey }), "\u001b\u007f"],
+  ])("is on a Mac, for %s", (_name, pressed, sequence) => {
+    expect(sequenceOf(pressed, { isMac: true })).toBe(sequence);
+  });
+
+  it("has an escape before any character with Alt elsewhere", () => {
+    expect(sequenceOf(press(".", { altKey }))).toBe("\u001b.");
   });
 });

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet } from "@tanstack/react-router";
 import { LogOut, Monitor, Moon, Search, Settings, Sun } from "lucide-react";
 import { lazy, type ReactElement, Suspense, useEffect, useState } from "react";
-import { Icon, Kbd } from "../parts/basic.js";
+import { Icon, isMac, Kbd } from "../parts/basic.js";
 import { useSession } from "../parts/session-context.js";
 import { openQuestions } from "../server/queries.js";
 import { signOut } from "../server/session.js";
@@ -61,7 +61,7 @@ export function Shell() {
           <Icon of={<Search />} />
           Find or do
           <span className="ml-auto">
-            <Kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl"} K</Kbd>
+            <Kbd>{isMac ? "⌘" : "Ctrl"} K</Kbd>
           </span>
         </button>
         {places.map(({ to, label, icon }) => (

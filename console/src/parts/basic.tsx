@@ -104,6 +104,9 @@ export function Fact({ term, children }: { readonly term: string; readonly child
   );
 }
 
+/** Whether its keyboard has Command and Option. */
+export const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+
 export function Kbd({ children }: { readonly children: ReactNode }) {
   return <kbd className="rounded border border-line px-1 text-xs text-muted">{children}</kbd>;
 }

@@ -41,8 +41,12 @@ const functions: Readonly<Record<string, string>> = { F1: "P", F2: "Q", F3: "R",
  * own shortcuts. Pure.
  *
  * @param hasCursorKeys whether a program has asked for the keypad's own cursor keys
+ * @param isMac whether Option, which is Alt elsewhere, enters the characters that a keyboard has no key for
  */
-export function sequenceOf(pressed: PressedKey, hasCursorKeys = false): string | undefined {
+export function sequenceOf(
+  pressed: PressedKey,
+  { hasCursorKeys = false, isMac = false } = {},
+): string | undefined {
   const { key, ctrlKey, altKey, shiftKey, metaKey } = pressed;
   if (metaKey) return undefined;
   const modifiers = 1 + (shiftKey ? 1 : 0) + (altKey ? 2 : 0) + (ctrlKey ? 4 : 0);
@@ -68,14 +72,19 @@ export function sequenceOf(pressed: PressedKey, hasCursorKeys = false): string |
     case "Escape":
       return `${prefix}${escapeCharacter}`;
     default:
-      return [...key].length === 1 ? characterOf(pressed, prefix) : undefined;
+      return [...key].length === 1 ? characterOf(pressed, prefix, isMac) : undefined;
   }
 }
 
-function characterOf({ key, ctrlKey, altKey, shiftKey }: PressedKey, prefix: string): string | undefined {
+function characterOf(
+  { key, ctrlKey, altKey, shiftKey }: PressedKey,
+  prefix: string,
+  isMac: boolean,
+): string | undefined {
   // AltGr enters a character, and both keys together are how browsers report it.
   if (ctrlKey && altKey) return undefined;
-  if (altKey) return `${prefix}${key}`;
+  // With a letter, no layout has made another character of it.
+  if (altKey) return isMac && !/[a-z]/i.test(key) ? undefined : `${prefix}${key}`;
   // With both, copy and paste.
   if (!ctrlKey || shiftKey) return undefined;
   if (key === " ") return "\0";

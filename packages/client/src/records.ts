@@ -20,11 +20,20 @@ export async function* recordsOf(
   body: ReadableStream<Uint8Array>,
   silenceMs: number,
 ): AsyncGenerator<StreamRecord, void, void> {
-  for await (const line of linesOf(body, silenceMs)) yield recordOf(line);
+  yield* recordsThat(body, silenceMs, isRecord);
 }
 
-/** The same as texts. Blank lines, which keep a silent stream alive, are skipped. */
-export async function* linesOf(
+/** The same for records of another contract. */
+export async function* recordsThat<Value>(
+  body: ReadableStream<Uint8Array>,
+  silenceMs: number,
+  isOne: (value: unknown) => value is Value,
+): AsyncGenerator<Value, void, void> {
+  for await (const line of linesOf(body, silenceMs)) yield recordOf(line, isOne);
+}
+
+/** The lines as texts. Blank ones, which keep a silent stream alive, are skipped. */
+async function* linesOf(
   body: ReadableStream<Uint8Array>,
   silenceMs: number,
 ): AsyncGenerator<string, void, void> {
@@ -68,14 +77,14 @@ function cut(cause: unknown): never {
   throw new StreamCut("the stream was cut", { cause });
 }
 
-function recordOf(line: string): StreamRecord {
+function recordOf<Value>(line: string, isOne: (value: unknown) => value is Value): Value {
   let record: unknown;
   try {
     record = JSON.parse(line);
   } catch (cause) {
     throw notARecord("it isn't JSON", cause);
   }
-  if (isRecord(record)) return record;
+  if (isOne(record)) return record;
   throw notARecord(`it begins with ${line.slice(0, 40)}`);
 }
 

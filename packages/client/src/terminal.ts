@@ -1,7 +1,7 @@
 import type { Schema } from "./api.js";
 import { AmbitError } from "./errors.js";
 import type { Http } from "./http.js";
-import { linesOf, StreamCut } from "./records.js";
+import { recordsThat, StreamCut } from "./records.js";
 
 type TerminalRecord = Schema<"TerminalRecord">;
 
@@ -15,16 +15,25 @@ export interface TerminalEnd {
   readonly reason?: string | undefined;
 }
 
+/** Columns, and rows, that a server takes at most. */
+export const maxTerminalSide = 1_000;
+
 /** Characters of one input. */
 const maxInputLength = 65_536;
 
 /** Milliseconds without a byte, after which the connection counts as cut: the server sends one every 15 s. */
 const silenceMs = 45_000;
 
-const lost: TerminalEnd = { exitCode: null, reason: "its connection ended" };
+/** Milliseconds in which the output of a terminal ends that takes no input because it has ended. */
+const endMs = 5_000;
+
+const disconnected = "its connection ended";
+const strayed =
+  "its input went to a server that doesn't have it: both of its routes must reach the same replica";
 
 /** A shell in the sandbox of a session. It lives as long as its output is read. */
 export class Terminal {
+  #closedBecause = disconnected;
   #typed = "";
   #size: TerminalSize | undefined;
   #sending: Promise<void> | undefined;
@@ -54,20 +63,31 @@ export class Terminal {
       accept: "application/x-ndjson",
       signal: signal === undefined ? leave.signal : AbortSignal.any([signal, leave.signal]),
     });
-    const records = recordsOf(response);
-    const { value } = await records.next();
-    const first = value ?? undefined;
-    if (first?.kind === "opened") return new Terminal(first.terminalId, http, path, query, records, leave);
-    leave.abort();
-    throw new AmbitError(`the terminal didn't open: ${reasonOf(first)}`, {
-      code: "sandbox_failed",
-      retryable: true,
-    });
+    try {
+      const records = recordsOf(response);
+      const { value } = await records.next();
+      const first = value ?? undefined;
+      if (first?.kind === "opened") return new Terminal(first.terminalId, http, path, query, records, leave);
+      throw new AmbitError(`the terminal didn't open: ${reasonOf(first)}`, {
+        code: "sandbox_failed",
+        retryable: true,
+      });
+    } catch (error) {
+      leave.abort();
+      signal?.throwIfAborted();
+      if (!(error instanceof StreamCut)) throw error;
+      throw new AmbitError(`the terminal didn't open: ${error.message}`, {
+        code: "unreachable",
+        retryable: true,
+        cause: error,
+      });
+    }
   }
 
   /**
    * What it prints, as bytes, at the pace of its reader: the shell waits for a slow one. To be read once.
    * @returns how it ended
+   * @throws AmbitError for a line that is no record of a terminal
    */
   async *output(): AsyncGenerator<Uint8Array, TerminalEnd, void> {
     try {
@@ -75,13 +95,12 @@ export class Terminal {
         if (record.kind === "output") yield bytesOf(record.data);
         if (record.kind === "ended") return record;
       }
-      return lost;
     } catch (error) {
-      if (error instanceof StreamCut) return lost;
-      throw error;
+      if (!(error instanceof StreamCut)) throw error;
     } finally {
       this.close();
     }
+    return { exitCode: null, reason: this.#closedBecause };
   }
 
   /** Types a text. Resolves when the terminal has it, or has ended. */
@@ -96,13 +115,19 @@ export class Terminal {
     return this.#send();
   }
 
-  /** Ends the shell, with all that it started. */
-  close(): void {
+  /**
+   * Ends the shell, with all that it started.
+   * @param reason what its output then says of its end. Default: that its connection ended
+   */
+  close(reason = disconnected): void {
+    if (this.leave.signal.aborted) return;
+    this.#closedBecause = reason;
     this.leave.abort();
   }
 
   /** One request after the other, since each is answered once the terminal has it: what comes meanwhile waits for the next. */
   #send(): Promise<void> {
+    if (this.#typed === "" && this.#size === undefined) return this.#sending ?? Promise.resolve();
     this.#sending ??= this.#sendAll();
     return this.#sending;
   }
@@ -121,21 +146,41 @@ export class Terminal {
         await this.http.send(path, { method: "POST", body, query, signal: leave.signal });
       }
     } catch (error) {
-      const hasEnded = this.leave.signal.aborted || (error instanceof AmbitError && error.status === 404);
-      if (!hasEnded) throw error;
+      if (this.leave.signal.aborted) return;
+      if (!(error instanceof AmbitError && error.status === 404)) throw error;
+      await this.#untilClosed();
+      this.close(strayed);
     } finally {
       this.#sending = undefined;
     }
+  }
+
+  /** Resolves when its output has ended, or lives on for longer than that of a terminal that has ended. */
+  #untilClosed(): Promise<void> {
+    const { signal } = this.leave;
+    return new Promise((resolve) => {
+      const leave = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", leave);
+        resolve();
+      };
+      const timer = setTimeout(leave, endMs);
+      signal.addEventListener("abort", leave);
+      if (signal.aborted) leave();
+    });
   }
 }
 
 async function* recordsOf({ body }: Response): AsyncGenerator<TerminalRecord, void, void> {
   if (body === null) return;
-  for await (const line of linesOf(body, silenceMs)) {
-    const record: TerminalRecord = JSON.parse(line);
-    yield record;
-  }
+  yield* recordsThat(body, silenceMs, isTerminalRecord);
 }
+
+const kinds: ReadonlySet<unknown> = new Set<TerminalRecord["kind"]>(["opened", "output", "ended"]);
+
+/** The server is trusted to follow its own contract, within a record's kind. */
+const isTerminalRecord = (value: unknown): value is TerminalRecord =>
+  typeof value === "object" && value !== null && "kind" in value && kinds.has(value.kind);
 
 const reasonOf = (record: TerminalRecord | undefined) =>
   (record?.kind === "ended" ? record.reason : undefined) ?? "the server said nothing of it";

@@ -1,4 +1,4 @@
-import type { Terminal, TerminalEnd, TerminalSize } from "@ambit/client";
+import { maxTerminalSide, type Terminal, type TerminalEnd, type TerminalSize } from "@ambit/client";
 import { SquareTerminal, X } from "lucide-react";
 import {
   type ClipboardEvent,
@@ -10,7 +10,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
-import { Button, ErrorNote, Icon, Spinner } from "../../parts/basic.js";
+import { Button, ErrorNote, Icon, isMac, Spinner } from "../../parts/basic.js";
 import type { Emulator, ScreenLine } from "../../parts/emulator.js";
 import { sequenceOf } from "../../parts/terminal-keys.js";
 import { TerminalLineView } from "../../parts/terminal-line.js";
@@ -123,7 +123,8 @@ function Screen({ session, onEnd }: { readonly session: SessionPlace; readonly o
     const sized = new ResizeObserver(() => {
       const size = sizeOf(element, ruler.current);
       emulator.resize(size);
-      terminal.current?.resize(size).catch(() => terminal.current?.close());
+      const opened = terminal.current;
+      opened?.resize(size).catch((error: unknown) => opened.close(reasonOf(error)));
     });
     sized.observe(element);
     return () => {
@@ -149,19 +150,23 @@ function Screen({ session, onEnd }: { readonly session: SessionPlace; readonly o
 /** What it can't take ends it: its output says so. */
 function type(terminal: Terminal, text: string): void {
   if (text === leaving) terminal.close();
-  else terminal.write(text).catch(() => terminal.close());
+  else terminal.write(text).catch((error: unknown) => terminal.close(reasonOf(error)));
 }
+
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 const rulerLength = 10;
 
 function sizeOf(host: HTMLElement | null, ruler: HTMLElement | null): TerminalSize {
-  const width = (ruler?.getBoundingClientRect().width ?? 80) / rulerLength;
+  const width = (ruler?.getBoundingClientRect().width || 80) / rulerLength;
   const { clientWidth = 640, clientHeight = 432 } = host ?? {};
   return {
-    columns: Math.max(least.columns, Math.floor(clientWidth / width)),
-    rows: Math.max(least.rows, Math.floor(clientHeight / lineHeight)),
+    columns: sideOf(clientWidth / width, least.columns),
+    rows: sideOf(clientHeight / lineHeight, least.rows),
   };
 }
+
+const sideOf = (side: number, least: number) => Math.min(Math.max(least, Math.floor(side)), maxTerminalSide);
 
 function Lines({
   emulator,
@@ -185,7 +190,7 @@ function Lines({
     if (event.nativeEvent.isComposing) return;
     // A text that is selected is copied.
     const isCopy = event.ctrlKey && event.key === "c" && getSelection()?.isCollapsed === false;
-    const typed = isCopy ? undefined : sequenceOf(event, emulator.hasCursorKeys);
+    const typed = isCopy ? undefined : sequenceOf(event, { hasCursorKeys: emulator.hasCursorKeys, isMac });
     if (typed === undefined) return;
     event.preventDefault();
     isAtEnd.current = true;

@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { ControlStringFilter, type Terminal } from "@ambit/client";
+import { ControlStringFilter, maxTerminalSide, type Terminal } from "@ambit/client";
+import { messageOf } from "@ambit/core";
 import { exitCodes } from "../exit-codes.js";
 import { CommandRefused, connect, type RunOptions } from "../server-client.js";
 import { EndingSignals, exitCodeOfSignal } from "../signals.js";
@@ -7,9 +8,6 @@ import { withIdMeant } from "../typed-id.js";
 
 /** Ctrl+], which ends the terminal whatever its shell does. */
 const leaving = "\u001d";
-
-/** Columns and rows that a server takes. */
-const maxSide = 1_000;
 
 /** Ends what programs of the shell may have left: pasting in brackets, the mouse, the other screen, a hidden cursor, colours. */
 const usualModes =
@@ -27,17 +25,18 @@ export async function terminal(typed: string, options: RunOptions): Promise<numb
     "session",
     typed,
     (id) => client.openTerminal(id, size()),
-    async () => (await client.sessions()).sessions.map(({ sessionId }) => sessionId),
+    async () => (await client.sessions({ limit: 1_000 })).sessions.map(({ sessionId }) => sessionId),
   );
   stderr.write("Ctrl+] ends this terminal, with all that was started in it.\n");
-  const resize = () => void opened.resize(size()).catch(() => opened.close());
+  const fail = (error: unknown) => opened.close(messageOf(error));
+  const resize = () => void opened.resize(size()).catch(fail);
   const leave = new AbortController();
   const left = Promise.withResolvers<number>();
   const decoder = new TextDecoder();
   const type = (bytes: Buffer) => {
     const text = decoder.decode(bytes, { stream: true });
     if (text.includes(leaving)) return left.resolve(exitCodes.ok);
-    opened.write(text).catch(() => opened.close());
+    opened.write(text).catch(fail);
   };
   const restore = () => {
     stdin.setRawMode(false);
@@ -61,7 +60,7 @@ export async function terminal(typed: string, options: RunOptions): Promise<numb
   }
 }
 
-const sideOf = (side: number, usual: number) => Math.min(side || usual, maxSide);
+const sideOf = (side: number, usual: number) => Math.min(side || usual, maxTerminalSide);
 
 /** @param leave aborts when its user leaves, who needs no reason. @returns the shell's exit code */
 async function show(
