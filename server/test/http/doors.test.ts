@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { AmbitClient } from "@ambit/client";
@@ -32,6 +33,31 @@ const endless: Script = async function* ({ signal }) {
   await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
   yield { type: "done", stopReason: "end_turn" };
 };
+
+/** How a door passes the signal of its client on. */
+const leaving: readonly [string, (call: DoorCall, path: string) => Promise<Response>][] = [
+  [
+    "by its signal alone",
+    async ({ request: { signal }, json, fetch }, path) =>
+      fetch(`http://ambit${path}`, { method: "POST", body: JSON.stringify(await json()), signal }),
+  ],
+  [
+    "by a request of its own",
+    async ({ request: { signal }, json, fetch }, path) => {
+      const body = JSON.stringify(await json());
+      return fetch(new Request(`http://ambit${path}`, { method: "POST", body, signal }));
+    },
+  ],
+];
+
+/** A busy server does so too. Nothing that a door let go may be needed. */
+async function collectGarbage(): Promise<void> {
+  setFlagsFromString("--expose-gc");
+  // What is referred to weakly stays until the turn ends in which it was looked at.
+  await nextTurn();
+  runInNewContext("gc")();
+  await nextTurn();
+}
 
 const serve = (script: Script, door: ReturnType<typeof doorThat>, configuration = {}) =>
   serveScript(script, { plugins: [door], configuration });
@@ -185,28 +211,54 @@ describe("a door", () => {
     expect([failed.status, await failed.json()]).toMatchObject([502, { failure: { code: "model_failed" } }]);
   });
 
-  it.each<[string, typeof passing]>([
-    ["by its signal alone", passing],
-    [
-      "by a request of its own",
-      async ({ request: { signal }, json, fetch }) => {
-        const body = JSON.stringify(await json());
-        return fetch(new Request("http://ambit/stream", { method: "POST", body, signal }));
-      },
-    ],
-  ])("leaves the run when its client leaves, %s", async (_how, handle) => {
-    const { url, post, runner } = await serve(endless, doorThat(handle), { limits: { concurrentRuns: 1 } });
+  it.each(leaving)("leaves the run when its client leaves, %s", async (_how, handle) => {
+    const door = doorThat((call) => handle(call, "/stream"));
+    const { url, post, runner } = await serve(endless, door, { limits: { concurrentRuns: 1 } });
     const leave = new AbortController();
     const body = JSON.stringify(asking);
     const { signal } = leave;
     const response = await fetch(`${url}/odd/chats/c1`, { method: "POST", body, signal });
     await response.body?.getReader().read();
     expect((await post("/run", asking)).status).toBe(429);
-    // A busy server does so too. Nothing that the door let go may be needed.
-    setFlagsFromString("--expose-gc");
-    runInNewContext("gc")();
+    await collectGarbage();
     leave.abort();
     await expect.poll(() => hasRoom(runner)).toBe(true);
+  });
+
+  it.each(leaving)("leaves a run before its response has begun, %s", async (_how, handle) => {
+    const begun = Promise.withResolvers<void>();
+    const script: Script = (call) => {
+      begun.resolve();
+      return endless(call);
+    };
+    const door = doorThat((call) => handle(call, "/run"));
+    const { url, runner } = await serve(script, door, { limits: { concurrentRuns: 1 } });
+    const leave = new AbortController();
+    const [body, { signal }] = [JSON.stringify(asking), leave];
+    const left = fetch(`${url}/odd/chats/c1`, { method: "POST", body, signal }).catch(() => undefined);
+    await begun.promise;
+    await collectGarbage();
+    leave.abort();
+    await left;
+    await expect.poll(() => hasRoom(runner)).toBe(true);
+  });
+
+  it("leaves a request whose body goes on, with its own reason", async () => {
+    const door = doorThat(async ({ fetch }) => {
+      const leave = new AbortController();
+      const cancelled = Promise.withResolvers<void>();
+      const pull = () => {
+        leave.abort("gone");
+        return new Promise<void>(() => undefined);
+      };
+      const body = new ReadableStream({ pull, cancel: () => cancelled.resolve() }, { highWaterMark: 0 });
+      const options = { method: "POST", body, duplex: "half", signal: leave.signal } as const;
+      const reason = await fetch("http://ambit/run", options).catch(String);
+      await cancelled.promise;
+      return Response.json(reason);
+    });
+    const { post } = await serve(saying("hello"), door);
+    expect(await (await post("/odd/chats/c1", {})).json()).toBe("gone");
   });
 
   it("ends the connection where its body fails, so that no client takes it for complete", async () => {

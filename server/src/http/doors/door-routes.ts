@@ -44,6 +44,8 @@ export function doorRoutes(doors: readonly Door[]): HttpRoute[] {
           const { incoming, outgoing } = exchange;
           const caller = callerOf(incoming);
           const request = requestOf(exchange, tokenHeadersOf(context.runner.registry.dialects));
+          // Its signal follows the caller only while it is reachable, and a door may keep nothing but the signal.
+          outgoing.once("close", () => void request);
           const call = {
             request,
             path: parameter,

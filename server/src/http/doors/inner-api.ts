@@ -9,7 +9,11 @@ import type { Caller } from "../../tenants/caller.js";
  */
 export class InnerApi {
   readonly #callers = new WeakMap<IncomingMessage, Caller>();
-  readonly #open = new Set<InnerSocket>();
+  /**
+   * What is being answered, and by what it was asked for: the signal of a request follows the one that it was made with only while
+   * the request itself is reachable.
+   */
+  readonly #open = new Map<InnerSocket, readonly unknown[]>();
 
   /** @param answer what a server's own requests get. Resolves with Hono's `RESPONSE_ALREADY_SENT` where it writes to the exchange */
   constructor(
@@ -26,15 +30,16 @@ export class InnerApi {
 
   /** The API as this caller. It rejects, and errors a body, when the response ends early. */
   fetchAs(caller: Caller): typeof fetch {
-    return (input, init) => outsideOffers(() => this.#respond(caller, sendable(input, init)));
+    return (input, init) => outsideOffers(() => this.#respond(caller, input, sendable(input, init)));
   }
 
   /** Ends what is being answered. */
   close(): void {
-    for (const socket of this.#open) socket.destroy();
+    for (const socket of this.#open.keys()) socket.destroy();
   }
 
-  async #respond(caller: Caller, { url, method, headers, body, signal }: Sendable): Promise<Response> {
+  async #respond(caller: Caller, input: unknown, sent: Sendable): Promise<Response> {
+    const { url, method, headers, body, signal } = sent;
     signal?.throwIfAborted();
     const { pathname, search } = new URL(url);
     const target = `${pathname}${search}`;
@@ -47,8 +52,8 @@ export class InnerApi {
     outgoing.once("finish", () => socket.destroySoon());
     socket.on("drain", () => outgoing.emit("drain"));
     this.#callers.set(incoming, caller);
-    this.#open.add(socket);
-    const leave = () => void socket.destroy();
+    this.#open.set(socket, [input, sent]);
+    const leave = () => socket.leave(signal?.reason);
     signal?.addEventListener("abort", leave);
     socket.once("close", () => {
       signal?.removeEventListener("abort", leave);
@@ -84,7 +89,9 @@ function sendable(input: string | URL | Request, init: RequestInit = {}): Sendab
 
 /** A request as the routes read it. */
 class InnerRequest extends IncomingMessage {
-  readonly #parts: AsyncIterator<string | Uint8Array, void>;
+  /** Undefined for a text, which is there at once. */
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  readonly #text: string;
 
   constructor(socket: Socket, method: string, url: string, headers: Headers, body: Sendable["body"]) {
     super(socket);
@@ -93,24 +100,31 @@ class InnerRequest extends IncomingMessage {
     this.url = url;
     this.headers = sent;
     this.headersDistinct = Object.fromEntries(Object.entries(sent).map(([name, value]) => [name, [value]]));
-    this.#parts = partsOf(body);
+    this.#text = typeof body === "string" ? body : "";
+    this.#reader = typeof body === "string" ? undefined : body?.getReader();
   }
 
   override _read(size: number): void {
     super._read(size);
-    this.#parts.next().then(
+    if (this.#reader === undefined) {
+      this.complete = true;
+      this.push(this.#text);
+      this.push(null);
+      return;
+    }
+    this.#reader.read().then(
       ({ value, done }) => {
-        this.complete = done === true;
-        this.push(done === true ? null : value);
+        this.complete = done;
+        this.push(done ? null : value);
       },
       (error: Error) => void this.destroy(error),
     );
   }
-}
 
-async function* partsOf(body: Sendable["body"]): AsyncGenerator<string | Uint8Array, void> {
-  if (typeof body === "string") yield body;
-  else if (body !== null) yield* body;
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#reader?.cancel(error).catch(() => undefined);
+    super._destroy(error, done);
+  }
 }
 
 interface SocketPart {
@@ -153,6 +167,12 @@ class InnerSocket extends Socket {
     return this.#response.promise;
   }
 
+  /** Ends the response early, with the reason of its signal, as `fetch` does. */
+  leave(reason: unknown): void {
+    this.#fail(reason);
+    this.destroy();
+  }
+
   override _write(part: string | Buffer, encoding: BufferEncoding, done: () => void): void {
     const bytes = bytesOf({ chunk: part, encoding });
     if (this.#head === undefined) this.#pass(bytes);
@@ -175,11 +195,14 @@ class InnerSocket extends Socket {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    const cause = error ?? new Error("the response has ended early");
+    this.#fail(error ?? new Error("the response has ended early"));
+    super._destroy(error, done);
+  }
+
+  #fail(cause: unknown): void {
     this.#response.reject(cause);
     this.#reader?.error(cause);
     this.#reader = undefined;
-    super._destroy(error, done);
   }
 
   #begin(begun: Buffer): void {
