@@ -32,23 +32,17 @@ export async function unlessAborted<Result>(
 ): Promise<Result> {
   signal.throwIfAborted();
   let follow = () => {};
-  let isLate = false;
-  const abort = new Promise<never>((_resolve, reject) => {
-    follow = () => {
-      isLate = true;
-      reject(signal.reason);
-    };
-    signal.addEventListener("abort", follow, { once: true });
-  });
   try {
-    const result = step();
-    result.then(
-      (value) => {
-        if (isLate) closeLate(value);
-      },
-      () => undefined,
-    );
-    return await Promise.race([result, abort]);
+    return await new Promise<Result>((resolve, reject) => {
+      let isLate = false;
+      follow = () => {
+        isLate = true;
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", follow, { once: true });
+      // One decision for each result: it is either returned or closed.
+      step().then((result) => (isLate ? closeLate(result) : resolve(result)), reject);
+    });
   } finally {
     signal.removeEventListener("abort", follow);
   }

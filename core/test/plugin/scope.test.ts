@@ -36,3 +36,24 @@ it("what a step opens after the abort is closed, and what it opened before isn't
   ).toBe("in time");
   expect(closed).toEqual(["late"]);
 });
+
+it.each(["the result", "the abort"])(
+  "a step that resolves in the tick of the abort is either returned or closed: %s is first",
+  async (first) => {
+    const closed: string[] = [];
+    const step = Promise.withResolvers<string>();
+    const abort = new AbortController();
+    const outcome = unlessAborted(
+      abort.signal,
+      () => step.promise,
+      (opened) => closed.push(opened),
+    ).then(
+      (opened) => [`returned ${opened}`],
+      () => [],
+    );
+    const acts = [() => step.resolve("it"), () => abort.abort()];
+    for (const act of first === "the result" ? acts : acts.reverse()) act();
+    const returned = await outcome;
+    expect([...returned, ...closed.map((opened) => `closed ${opened}`)]).toHaveLength(1);
+  },
+);
