@@ -111,8 +111,22 @@ export async function runScript(
   return { stdout, stderr, code };
 }
 
-/** Characters of what a failed process printed, for the log. */
+/** Characters of what a failed program printed, for the log. */
 const maxPrinted = 2_000;
+
+/**
+ * Reads what a program of Ambit prints besides its answers.
+ *
+ * @returns waits until the program has ended, and says why, for the log: the error of its reader, its exit code, and the end
+ * of what it printed
+ */
+export function failureOf(child: Pick<Process, "stderr" | "exit">): (error: unknown) => Promise<Error> {
+  const printed = endOf(child.stderr, maxPrinted);
+  return async (error) => {
+    const { code } = await child.exit;
+    return new Error(`${messageOf(error)}; exit code ${code}: ${await printed}`, { cause: error });
+  };
+}
 
 /**
  * Runs the program inside that reads the workspace, and reads what it answers. The process has the sandbox's rights and no
@@ -127,7 +141,7 @@ export async function askCollector<Result>(
   signal: AbortSignal,
 ): Promise<Result> {
   const child = await sandbox.spawn(commandOf(sandbox, signal));
-  const printed = endOf(child.stderr, maxPrinted);
+  const failure = failureOf(child);
   const fed = feed(child, await stdinOf("#collector", wish));
   try {
     const result = await read(new ByteReader(child.stdout));
@@ -139,8 +153,7 @@ export async function askCollector<Result>(
     await child.kill();
     signal.throwIfAborted();
     if (isAmbitError(error)) throw error;
-    const { code } = await child.exit;
-    const cause = new Error(`${messageOf(error)}; exit code ${code}: ${await printed}`, { cause: error });
+    const cause = await failure(error);
     throw new OutputsFailed(
       "The workspace couldn't be read: the program that reads it needs node in the sandbox, and ended early.",
       { cause },

@@ -1,13 +1,10 @@
-import { messageOf, SandboxFailed } from "@ambit/core";
+import { SandboxFailed } from "@ambit/core";
 import type { Sandbox } from "@ambit/core/plugin";
 import type { TerminalOrder, TerminalSize } from "./inside/wish.js";
-import { ByteReader, commandOf, endOf, stdinOf } from "./programs.js";
+import { ByteReader, commandOf, failureOf, stdinOf } from "./programs.js";
 
-/** Until its shell begins: an agent can stop whatever runs in its sandbox. */
+/** Milliseconds until its shell must have begun: an agent can stop whatever runs in its sandbox. */
 const openingMs = 30_000;
-
-/** Characters of what a failed program printed, for the log. */
-const maxPrinted = 2_000;
 
 /** A shell in a sandbox. It ends when the signal that it was opened with aborts, with all that it started. */
 export interface OpenedTerminal {
@@ -25,7 +22,7 @@ export interface OpenedTerminal {
  * Opens a terminal, with a shell that is one more process of the sandbox: a tool's, with a home of its own, the workspace as its
  * folder, and neither the agent's variables nor its home.
  *
- * @throws SandboxFailed where the sandbox lacks what it needs; the signal's reason
+ * @throws SandboxFailed where the sandbox lacks what it needs, or the shell doesn't begin in time; the signal's reason
  */
 export async function openTerminal(
   sandbox: Sandbox,
@@ -35,10 +32,14 @@ export async function openTerminal(
   const command = commandOf(sandbox, signal);
   const env = { ...command.env, TERM: "xterm-256color", COLORTERM: "truecolor", LANG: "C.UTF-8" };
   const child = await sandbox.spawn({ ...command, env, role: "tool" });
-  const printed = endOf(child.stderr, maxPrinted);
+  const failure = failureOf(child);
   const reader = new ByteReader(child.stdout);
   const keyboard = child.stdin.getWriter();
-  const late = setTimeout(() => void child.kill(), openingMs);
+  let isLate = false;
+  const limit = setTimeout(() => {
+    isLate = true;
+    void child.kill();
+  }, openingMs);
   try {
     for (const bytes of await stdinOf("#terminal", size)) await keyboard.write(bytes);
     const begin = await reader.line(1_024);
@@ -46,17 +47,16 @@ export async function openTerminal(
   } catch (error) {
     await child.kill();
     signal.throwIfAborted();
-    const { code } = await child.exit;
-    const cause = new Error(`${messageOf(error)}; exit code ${code}: ${await printed}`, { cause: error });
-    throw new SandboxFailed(
-      "The terminal couldn't be opened: it needs node, script (of util-linux), stty and sh in the sandbox. Use an image that has them.",
-      { cause, concerns: "session" },
-    );
+    const cause = await failure(error);
+    const reason = isLate
+      ? `it didn't begin within ${openingMs / 1_000} s, since the sandbox is busy, or something stopped it there. Try again, or end the session.`
+      : "it needs node, script (of util-linux), stty and sh in the sandbox. Use an image that has them.";
+    throw new SandboxFailed(`The terminal couldn't be opened: ${reason}`, { cause, concerns: "session" });
   } finally {
-    clearTimeout(late);
+    clearTimeout(limit);
   }
   const order = (what: TerminalOrder) =>
-    // It has ended: whoever reads its output learns it.
+    // Rejects where it has ended, which the reader of its output learns.
     keyboard.write(Buffer.from(`${JSON.stringify(what)}\n`)).catch(() => {});
   return {
     output: untilEnd(reader),

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { Readable, Writable } from "node:stream";
+import { LineSplitter } from "@ambit/core/plugin";
 import { writeAll } from "./answers.js";
 import type { TerminalOrder, TerminalSize } from "./wish.js";
 
@@ -39,7 +39,7 @@ export async function main(input: string): Promise<void> {
   // The shell has ended: its exit code follows.
   keyboard.on("error", () => {});
   begin.on("error", () => {});
-  for await (const path of createInterface({ input: paths })) {
+  for await (const path of linesOf(paths)) {
     writeAll(Buffer.from("\n"));
     begin.end("\n");
     await obey(path, keyboard);
@@ -47,11 +47,28 @@ export async function main(input: string): Promise<void> {
 }
 
 async function obey(path: string, keyboard: Writable): Promise<void> {
-  for await (const line of createInterface({ input: process.stdin })) {
+  for await (const line of linesOf(process.stdin)) {
     const order: TerminalOrder = JSON.parse(line);
-    if ("input" in order) {
-      if (!keyboard.write(order.input)) await once(keyboard, "drain");
-    } else await once(spawn("stty", ["-F", path, ...sttyArguments(order)], { stdio: "ignore" }), "exit");
+    if ("input" in order) await type(order.input, keyboard);
+    else await resize(path, order);
   }
   process.exit(1);
+}
+
+/** Lines of JSON end at line feeds alone: readline also ends one at U+2028, which JSON may contain. */
+async function* linesOf(stream: Readable): AsyncGenerator<string, void, undefined> {
+  const splitter = new LineSplitter();
+  for await (const bytes of stream) yield* splitter.push(bytes);
+}
+
+async function type(input: string, keyboard: Writable): Promise<void> {
+  if (!keyboard.writable || keyboard.write(input)) return;
+  // Rejects where the shell has ended: its exit code follows.
+  await once(keyboard, "drain").catch(() => {});
+}
+
+async function resize(path: string, size: TerminalSize): Promise<void> {
+  const stty = spawn("stty", ["-F", path, ...sttyArguments(size)], { stdio: "ignore" });
+  // Rejects where it can't be started, such as at the limit of processes. The terminal stays, in its earlier size.
+  await once(stty, "exit").catch(() => {});
 }

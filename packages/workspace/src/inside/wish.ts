@@ -88,7 +88,7 @@ export type LookRefusal =
   | "unreadable"
   | "too_large";
 
-/** Of a terminal's text. */
+/** How many characters a line of a terminal has, and how many lines it shows. */
 export interface TerminalSize {
   readonly columns: number;
   readonly rows: number;
