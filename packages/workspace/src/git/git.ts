@@ -22,7 +22,7 @@ export interface ScriptOptions {
   readonly maxFileBytes: number;
   /** The folder of the repository's files, which is made. */
   readonly tree: string;
-  /** Between the outputs of two commands, on stdout and on stderr. */
+  /** Between the outputs of two commands, on stdout and, as a line of its own, on stderr. */
   readonly marker: string;
 }
 
@@ -48,7 +48,7 @@ export function argvOf(
     const isLast = at === commands.length - 1;
     const started = `${isLast ? "exec " : ""}git ${references(common.length, configuration.length)} ${argumentWords}`;
     const line = input === undefined ? `${started} </dev/null` : started;
-    return isLast ? line : `${line} && printf %s "$3" && printf %s "$3" >&2`;
+    return isLast ? line : `${line} && printf %s "$3" && echo >&2 && echo "$3" >&2`;
   });
   return ["/bin/sh", "-c", ['ulimit -f "$1" && mkdir -p "$2"', ...lines].join(" &&\n"), "sh", ...all];
 }
@@ -189,29 +189,34 @@ export interface GitOptions {
 }
 
 /** What a fetch says besides errors: its progress, that of the host (`remote:`), and the references that it has updated. */
-const progressLine = /^(?:From | [ *+=t-] |(?:remote: )?(?:Total \d|[A-Z][a-z]+ (?:objects|deltas): +\d))/;
-/** Characters in which a percentage stands, wherever a piece ends. */
-const percentageLength = 64;
+const progressLine =
+  /^(?:From | [ *+=t-] |(?:remote: )?(?:Total \d|Found \d+ objects|[A-Z][\w ]+: +\d+%|[A-Z][a-z]+ (?:objects|deltas): +\d))/;
+/** Characters at the beginning of a line that show what it is. */
+const lineBeginning = 64;
 
-/** Passes on what git writes to stderr, and says how much of a fetch it has received. */
-async function* readProgress(
+/** Passes on what git writes to stderr besides its progress, and says how much of a fetch it has received. */
+async function* withoutProgress(
   stderr: AsyncIterable<Uint8Array>,
   received: (percent: number) => void,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  let latest = "";
-  for await (const part of stderr) {
-    latest += Buffer.from(part).toString("latin1");
-    const percent = [...latest.matchAll(/(?:^|[\r\n])Receiving objects: +(\d{1,3})%/g)].at(-1)?.[1];
-    if (percent !== undefined) received(Math.min(100, Number(percent)));
-    latest = latest.slice(-percentageLength);
-    yield part;
-  }
-}
-
-/** What a command wrote to stderr besides its progress. Pure. */
-function withoutProgress(printed: string): string {
-  const lines = printed.split(/\r\n|[\r\n]/);
-  return lines.filter((line) => !progressLine.test(line)).join("\n");
+  let line = "";
+  let isPassedOn = false;
+  for await (const part of stderr)
+    for (const piece of Buffer.from(part)
+      .toString("latin1")
+      .split(/(?<=[\r\n])/)) {
+      const isWhole = /[\r\n]$/.test(piece);
+      line = isPassedOn ? piece : line + piece;
+      if (isPassedOn || ((isWhole || line.length >= lineBeginning) && !progressLine.test(line))) {
+        yield Buffer.from(line, "latin1");
+        isPassedOn = !isWhole;
+      } else if (isWhole) {
+        const percent = /^Receiving objects: +(\d{1,3})%/.exec(line)?.[1];
+        if (percent !== undefined) received(Math.min(100, Number(percent)));
+      } else line = line.slice(0, lineBeginning);
+      if (isWhole) line = "";
+    }
+  if (!isPassedOn && !progressLine.test(line)) yield Buffer.from(line, "latin1");
 }
 
 /** Git in a sandbox of its own. */
@@ -252,7 +257,7 @@ export class Git {
       role: "agent",
       signal,
     });
-    const stderr = received === undefined ? child.stderr : readProgress(child.stderr, received);
+    const stderr = received === undefined ? child.stderr : withoutProgress(child.stderr, received);
     const printed = endOf(stderr, maxPrinted);
     const fed = feed(child, inputOf(commands));
     try {
@@ -260,8 +265,7 @@ export class Git {
       if (read.isTooMuch) await child.kill();
       const { code } = await child.exit;
       signal.throwIfAborted();
-      const last = (await printed).split(marker).at(-1) ?? "";
-      return ranOf(commands, read, code, received === undefined ? last : withoutProgress(last));
+      return ranOf(commands, read, code, (await printed).split(`${marker}\n`).at(-1) ?? "");
     } catch (error) {
       await child.kill();
       signal.throwIfAborted();
