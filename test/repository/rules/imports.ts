@@ -171,9 +171,14 @@ export function testRunnerImports(files: readonly SourceFile[]): string[] {
   );
 }
 
-const named = String.raw`\{(?!\s*default\b)[^{}]*\}`;
+const onlyDefault = String.raw`\{\s*default:\s*\w+,?\s*\}`;
+/** A late import, its specifier in the group that has its name; and around it what takes its default export alone. */
 const lateImport = new RegExp(
-  String.raw`${named} = await import\("([^".][^"]*)"\)|import\("([^".][^"]*)"\)\.then\(\(${named}\)`,
+  [
+    String.raw`(?<takenBefore>${onlyDefault}\s*=\s*await\s+|\btypeof\s+)?(?<awaited>\bawait\s+)?`,
+    String.raw`\bimport\(\s*["'](?<specifier>[^"'.][^"']*)["']\s*,?\s*\)`,
+    String.raw`(?<takenAfter>\s*\)\s*\.default\b|\s*\.then\(\s*\(\s*${onlyDefault}\s*\)\s*=>)?(?<name>\.(?!then\b)\w+)?`,
+  ].join(""),
   "g",
 );
 const moduleManifest = z.looseObject({ type: z.string().optional(), exports: z.unknown().optional() });
@@ -191,10 +196,17 @@ export function namesOfLateCommonJs(files: readonly SourceFile[]): string[] {
   return files
     .filter(({ path }) => path.includes("/src/") && path.endsWith(".ts"))
     .flatMap(({ path, text }) =>
-      [...text.matchAll(lateImport)].flatMap(([, awaited = "", specifier = awaited]) =>
-        isOurs(specifier) || specifier.startsWith("node:") || !isCommonJs(specifier)
+      [...text.matchAll(lateImport)].flatMap(({ groups = {} }) => {
+        const { takenBefore, awaited, specifier = "", takenAfter, name } = groups;
+        const isType = awaited === undefined && name !== undefined;
+        const isDefault = takenBefore !== undefined || takenAfter !== undefined;
+        return isType ||
+          isDefault ||
+          isOurs(specifier) ||
+          specifier.startsWith("node:") ||
+          !isCommonJs(specifier)
           ? []
-          : [`${path} takes names of "${specifier}", whose late import has them in its default export`],
-      ),
+          : [`${path} takes names of "${specifier}", whose late import has them in its default export`];
+      }),
     );
 }

@@ -241,8 +241,19 @@ const cases: Case[] = [
     broken: [
       ["server/src/a.ts", `const { pack } = await import("tar-stream");`],
       ["server/src/a.ts", `return import("tar-stream").then(({ pack }) => pack());`],
+      ["server/src/a.ts", `const { default: tar, pack } = await import("tar-stream");`],
+      ["server/src/a.ts", `const { pack, default: tar } = await import("tar-stream");`],
+      ["server/src/a.ts", `return import("tar-stream").then(({ default: tar, pack }) => pack());`],
+      ["server/src/a.ts", `return (await import("tar-stream")).pack();`],
+      ["server/src/a.ts", `const tar = await import("tar-stream"); tar.pack();`],
+      ["server/src/a.ts", `return import("tar-stream").then((tar) => tar.pack());`],
+      ["server/src/a.ts", `const load = lazy(() => import("tar-stream"));`],
+      ["server/src/a.ts", `const { pack } = await import(\n  "tar-stream"\n);`],
     ],
     kept: [
+      ["server/src/a.ts", `return import("tar-stream").then(({ default: tar }) => tar.pack());`],
+      ["server/src/a.ts", `return (await import("tar-stream")).default.pack();`],
+      ["server/src/a.ts", `type Pack = import("tar-stream").Pack; let tar: typeof import("tar-stream");`],
       [
         "server/src/a.ts",
         `const { default: tar } = await import("tar-stream"); const { execa } = await import("execa");`,
