@@ -20,10 +20,11 @@ export interface StageProgress {
 export class RunStages {
   readonly #ended: TimedStage[] = [];
   #modelRequests = 0;
-  #current: { readonly name: StageName; readonly beganAt: number } | undefined;
+  #current: { readonly name: StageName; readonly beginning: Moment } | undefined;
   #notice: NodeJS.Timeout | undefined;
   #isSlow = false;
-  #toldAt = 0;
+  /** By `performance.now()`. */
+  #toldAtMs = 0;
 
   constructor(readonly emit: (event: AgentEvent) => void) {}
 
@@ -34,7 +35,7 @@ export class RunStages {
 
   enter(name: StageName): void {
     this.#endCurrent();
-    this.#current = { name, beganAt: Date.now() };
+    this.#current = { name, beginning: now() };
     if (name === "streaming") this.#beQuick();
     else if (this.#isSlow) this.#tell();
     else
@@ -46,12 +47,12 @@ export class RunStages {
 
   /** The stage that is under way got further. */
   advance(progress: StageProgress): void {
-    if (this.#isSlow && Date.now() - this.#toldAt >= noticeableMs) this.#tell(progress);
+    if (this.#isSlow && performance.now() - this.#toldAtMs >= noticeableMs) this.#tell(progress);
   }
 
   /** A request to the model begins. @returns what to call at its end */
   askModel(): () => void {
-    const beganAt = Date.now();
+    const beginning = now();
     return () => {
       if (this.#modelRequests === maxModelRequests)
         this.#ended.splice(
@@ -59,7 +60,7 @@ export class RunStages {
           1,
         );
       else this.#modelRequests += 1;
-      this.#ended.push(timed("model", beganAt));
+      this.#ended.push(timed("model", beginning));
     };
   }
 
@@ -70,7 +71,7 @@ export class RunStages {
   }
 
   #endCurrent(): void {
-    if (this.#current !== undefined) this.#ended.push(timed(this.#current.name, this.#current.beganAt));
+    if (this.#current !== undefined) this.#ended.push(timed(this.#current.name, this.#current.beginning));
     this.#current = undefined;
   }
 
@@ -82,14 +83,25 @@ export class RunStages {
 
   #tell(progress?: StageProgress): void {
     if (this.#current === undefined) return;
-    this.#toldAt = Date.now();
-    const { name: stage, beganAt } = this.#current;
-    const data = { stage, at: new Date(beganAt).toISOString(), ...progress };
+    this.#toldAtMs = performance.now();
+    const { name: stage, beginning } = this.#current;
+    const data = { stage, at: beginning.at, ...progress };
     this.emit({ type: "data", name: "stage", data, transient: true });
   }
 }
 
-function timed(name: TimedStage["name"], beganAt: number): TimedStage {
-  // The clock may be set back.
-  return { name, at: new Date(beganAt).toISOString(), durationMs: Math.max(0, Date.now() - beganAt) };
+/** The same moment by two clocks: one may be set meanwhile, and the other has no date. */
+interface Moment {
+  /** As ISO 8601 has it. */
+  readonly at: string;
+  /** By `performance.now()`. */
+  readonly monotonicMs: number;
+}
+
+function now(): Moment {
+  return { at: new Date().toISOString(), monotonicMs: performance.now() };
+}
+
+function timed(name: TimedStage["name"], { at, monotonicMs }: Moment): TimedStage {
+  return { name, at, durationMs: Math.floor(performance.now() - monotonicMs) };
 }

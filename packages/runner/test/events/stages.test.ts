@@ -74,6 +74,18 @@ describe("what a run is busy with", () => {
     ]);
   });
 
+  it("is told, and timed, whatever the machine's clock is set to meanwhile", () => {
+    const { stages, told } = watched();
+    stages.enter("filling");
+    vi.advanceTimersByTime(1_000);
+    vi.setSystemTime(beganAt - 3_600_000);
+    vi.advanceTimersByTime(1_000);
+    stages.advance({ source: 0, percent: 10 });
+    stages.end();
+    expect(told).toEqual(["1 filling 0", "-3599 filling 0 10"]);
+    expect(stages.ended).toEqual([{ name: "filling", at: "2026-11-30T10:00:00.000Z", durationMs: 2_000 }]);
+  });
+
   it("has the latest 200 requests to the model", () => {
     const { stages } = watched();
     stages.enter("streaming");
