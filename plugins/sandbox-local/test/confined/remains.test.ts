@@ -72,8 +72,13 @@ it("they wait for some time, and are removed when nobody has come", patience, as
   expect(await folders()).toHaveLength(1);
   await expect.poll(folders, { timeout: 20_000 }).toEqual([]);
   // Their user is free only once they are gone.
-  const reason = () => open(backend).then(() => "they were there", String);
+  const reasons: string[] = [];
+  const reason = async () => {
+    reasons.push(await open(backend).then(() => "they were there", String));
+    return reasons.at(-1);
+  };
   await expect.poll(reason, { timeout: 20_000 }).toContain("aren't there any more");
+  expect(reasons).not.toContain("they were there");
 });
 
 it("a session that was ended by its user leaves none", patience, async () => {
