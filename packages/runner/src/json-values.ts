@@ -107,7 +107,7 @@ export function sizeOf(value: unknown): number {
   return size;
 }
 
-/** The same of a value without values in it. */
+/** Bytes of memory that a value takes, without the values in it. */
 export function sizeOfScalar(value: unknown): number {
   return typeof value === "string" ? nodeCost + value.length : nodeCost;
 }

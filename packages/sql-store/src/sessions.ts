@@ -32,48 +32,50 @@ export function isElsewhere(database: Pick<Database, "now">, replica: string): S
 export function sessionRows(
   database: Database,
 ): Pick<Store, "holdSession" | "keepSession" | "releaseSession" | "endSession" | "sessions" | "keepUse"> {
+  const holdSession: Store["holdSession"] = async (place, maxOpen) => {
+    const { project = "", session, replica, sandbox } = place;
+    const now = clock(database);
+    const names = [project, session, replica, sandbox].map(asText);
+    const room = hasRoom(database, project, session, maxOpen);
+    const rows = await database.run([
+      // Until this is committed, no other replica counts.
+      ...(maxOpen === undefined ? [] : [lockUsage(project)]),
+      statement(
+        sql`SELECT replica FROM ambit_sessions WHERE ${all(equal({ project, session }))} AND handover IS NULL
+        AND remains IS NULL AND replica <> '' AND replica <> ${asText(replica)}`,
+      ),
+      statement(sql`SELECT 1 AS room WHERE ${room}`),
+      statement(
+        sql`INSERT INTO ambit_sessions (project, session, replica, sandbox, fence, created_at, used_at)
+        SELECT ${sql.join(names)}, 1, ${now}, ${now} WHERE ${room} ON CONFLICT (project, session) DO UPDATE
+        SET used_at = excluded.used_at, sandbox = excluded.sandbox, replica = excluded.replica,
+          fence = ambit_sessions.fence + CASE WHEN ambit_sessions.replica = excluded.replica THEN 0 ELSE 1 END
+        WHERE ambit_sessions.replica = excluded.replica OR NOT (${isKept(database)})`,
+      ),
+      statement(
+        sql`SELECT s.replica, s.fence, COALESCE(s.handover, s.remains) AS handover, p.address
+        FROM ambit_sessions s LEFT JOIN ambit_replicas p ON p.id = s.replica
+        WHERE s.project = ${project} AND s.session = ${session}`,
+      ),
+    ]);
+    if (rows.at(-3)?.length === 0) return "over_quota";
+    const [row] = rows.at(-1) ?? [];
+    // Another request ended it at the same moment.
+    if (row === undefined) return holdSession(place, maxOpen);
+    const columns = new Columns(row);
+    if (row.replica !== replica) return { held: false, address: columns.optionalText("address") ?? "" };
+    const handover = columns.optionalText("handover");
+    const isAbandoned = rows.at(-4)?.length === 1;
+    return {
+      held: true,
+      fence: columns.number("fence"),
+      handover,
+      ...(isAbandoned ? { isAbandoned } : {}),
+    };
+  };
+
   return {
-    async holdSession(place, maxOpen) {
-      const { project = "", session, replica, sandbox } = place;
-      const now = clock(database);
-      const names = [project, session, replica, sandbox].map(asText);
-      const room = hasRoom(database, project, session, maxOpen);
-      const rows = await database.run([
-        // Until this is committed, no other replica counts.
-        ...(maxOpen === undefined ? [] : [lockUsage(project)]),
-        statement(
-          sql`SELECT replica FROM ambit_sessions WHERE ${all(equal({ project, session }))} AND handover IS NULL
-          AND remains IS NULL AND replica <> '' AND replica <> ${asText(replica)}`,
-        ),
-        statement(sql`SELECT 1 AS room WHERE ${room}`),
-        statement(
-          sql`INSERT INTO ambit_sessions (project, session, replica, sandbox, fence, created_at, used_at)
-          SELECT ${sql.join(names)}, 1, ${now}, ${now} WHERE ${room} ON CONFLICT (project, session) DO UPDATE
-          SET used_at = excluded.used_at, sandbox = excluded.sandbox, replica = excluded.replica,
-            fence = ambit_sessions.fence + CASE WHEN ambit_sessions.replica = excluded.replica THEN 0 ELSE 1 END
-          WHERE ambit_sessions.replica = excluded.replica OR NOT (${isKept(database)})`,
-        ),
-        statement(
-          sql`SELECT s.replica, s.fence, COALESCE(s.handover, s.remains) AS handover, p.address
-          FROM ambit_sessions s LEFT JOIN ambit_replicas p ON p.id = s.replica
-          WHERE s.project = ${project} AND s.session = ${session}`,
-        ),
-      ]);
-      if (rows.at(-3)?.length === 0) return "over_quota";
-      const [row] = rows.at(-1) ?? [];
-      // Another request ended it at the same moment.
-      if (row === undefined) return this.holdSession(place, maxOpen);
-      const columns = new Columns(row);
-      if (row.replica !== replica) return { held: false, address: columns.optionalText("address") ?? "" };
-      const handover = columns.optionalText("handover");
-      const isAbandoned = rows.at(-4)?.length === 1;
-      return {
-        held: true,
-        fence: columns.number("fence"),
-        handover,
-        ...(isAbandoned ? { isAbandoned } : {}),
-      };
-    },
+    holdSession,
 
     async keepSession({ project = "", session, replica }, fence, sealed, when = "idle") {
       const [handover, remains] = when === "idle" ? [sealed, undefined] : [undefined, sealed];

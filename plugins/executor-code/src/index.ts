@@ -1,7 +1,7 @@
 import { definePlugin } from "@ambit/core/plugin";
 import { CodeExecutor, configSchema } from "./executor.js";
 
-export { CodeExecutor, configSchema } from "./executor.js";
+export { CodeExecutor } from "./executor.js";
 
 export default definePlugin({
   name: "executor-code",

@@ -1,7 +1,6 @@
 import type { Boundary, RunRequest, RunScope, Sandbox, ToolOutcome, ToolSpec } from "@ambit/core/plugin";
 import { skipWithout } from "../../../scripts/vitest/skip-without.ts";
-import { CodeExecutor } from "../src/executor.js";
-import { configSchema } from "../src/index.js";
+import { CodeExecutor, configSchema } from "../src/executor.js";
 
 export const request: RunRequest = {
   messages: [],

@@ -98,8 +98,8 @@ export const configSchema = z
     dataFolder: z.string().startsWith("/", "must be an absolute path").optional(),
     /**
      * Prepared environments that the organisation keeps as snapshots, so that sandboxes begin with them without a copy. `max`: of
-     * this deployment, 0 for none. `maxAgeDays`: older ones are removed when one is made, and each `reapMinutes`; a
-     * server uses none after its `workspace.rebuildAfterMs`. `timeoutMs`: milliseconds for the platform to make one.
+     * this deployment, 0 for none. `maxAgeDays`: older ones are removed when one is made, and by
+     * each search for leftovers; a server uses none after its `workspace.rebuildAfterMs`. `timeoutMs`: milliseconds for the platform to make one.
      */
     layers: z
       .strictObject({

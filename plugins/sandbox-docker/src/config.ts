@@ -80,8 +80,8 @@ export const configSchema = z.strictObject({
   prewarm: z.int().min(0).max(100).optional(),
   /**
    * Prepared environments that the engine keeps as volumes, so that a sandbox begins with one without a copy. `max`: the most
-   * of this deployment, 0 for none. `maxAgeDays`: older ones are removed when one is made, and each `reapMinutes`; a
-   * server uses none after its `workspace.rebuildAfterMs`.
+   * of this deployment, 0 for none. `maxAgeDays`: older ones are removed when one is made, and by
+   * each search for leftovers; a server uses none after its `workspace.rebuildAfterMs`.
    */
   layers: z
     .strictObject({

@@ -50,7 +50,7 @@ enum { READABLE = 1, WRITABLE = 4 };
 enum { CHILD_ENDED = 17, PIPE_BROKEN = 13, IGNORED = 1, SIGNAL_SET_BYTES = 8 };
 enum { INTERRUPTED = -4, AGAIN = -11 };
 
-/* `plugins/sandbox-local/src/confined/launch/inside.ts` has the same port and paths. */
+/* `plugins/sandbox-local/src/confined/arguments.ts` has the same port and paths. */
 enum { CHANNEL_PORT = 3128 };
 #define CHANNEL "/run/ambit/channel.sock"
 #define INBOUND "/run/ambit/inbound.sock"

@@ -270,7 +270,7 @@ export class Session {
   commit: WorkspaceCommit | undefined;
   /** Whether commands in it may have been killed: in a turn that was cut off, or by a copy or another runner. */
   wasCutOff: boolean;
-  /** Of persons, since its last run. */
+  /** The visits of persons since its last run. */
   visits: readonly Visit[];
   /** Ends what a person does in it now. Undefined while no person has it. */
   #visit: AbortController | undefined;
