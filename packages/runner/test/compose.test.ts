@@ -19,7 +19,7 @@ import { composeRun, composeRunner, runClasses } from "../src/runner.js";
 import { AgentPool } from "../src/session/agent-pool.js";
 import { Sessions } from "../src/session/sessions.js";
 import { tokens } from "../src/tokens.js";
-import { createWorld } from "./fakes/world.js";
+import { createWorld, recordsOf } from "./fakes/world.js";
 
 /** A root with two containers of runs that were admitted, and never begun. */
 async function containers() {
@@ -103,7 +103,7 @@ test("a run knows fewer than ten others, and a test replaces one by registering 
   one.register<Pick<AgentTurn, keyof AgentTurn>>(AgentTurn, { useValue: turn });
   const run = one.resolve(Run);
   run.admitted();
-  for await (const record of run.records()) expect(record).toBeDefined();
+  for await (const record of recordsOf(run)) expect(record).toBeDefined();
   expect(run.result).toMatchObject({ ok: true, stopReason: "replaced" });
   expect(ends).toEqual([{ how: "completed", stopReason: "replaced" }]);
 });

@@ -168,9 +168,10 @@ describe("500 calls in one run", () => {
       .reserve()
       .admit({ ...body, toolCallback: { endpoint: platform.endpoint } }, { keepsEvents: false });
     let results = 0;
-    for await (const record of run.records()) {
-      if (record.kind === "event" && record.event.type === "tool_result" && record.event.isError !== true)
-        results += 1;
+    for await (const part of run.parts()) {
+      if ("result" in part) continue;
+      for (const { event } of part.records)
+        if (event.type === "tool_result" && event.isError !== true) results += 1;
     }
     expect(results).toBe(500);
     const [first = 0, , , , last = 0] = used;

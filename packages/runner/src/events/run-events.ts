@@ -12,9 +12,7 @@ import {
   eventTraits,
   isOutput,
   isPart,
-  type RunResult,
   type StageName,
-  type StreamRecord,
   traitsOf,
   type Usage,
   type Warning,
@@ -438,6 +436,16 @@ export async function coalesced(
 }
 
 /**
+ * After a part of at least `events`, the next one gathers for `timeoutMs`, or until it has `characters`. An event that
+ * comes alone is read immediately.
+ */
+export interface GatheringLimits {
+  readonly events: number;
+  readonly characters: number;
+  readonly timeoutMs: number;
+}
+
+/**
  * The one buffer between a run and its log: many writers, one reader that takes all at once, bounded. `push` resolves when
  * the reader has caught up, so that a slow log slows the agent instead of filling our memory.
  */
@@ -473,13 +481,6 @@ export class EventChannel<Event extends NonNullable<unknown>> {
     this.#wakeWriters();
   }
 
-  /** The reader has left: the waiting events are dropped. */
-  abandon(): void {
-    this.#waiting = [];
-    this.#size = 0;
-    this.close();
-  }
-
   /** All waiting events, in order. */
   take(): readonly Event[] {
     const taken = this.#waiting;
@@ -489,19 +490,38 @@ export class EventChannel<Event extends NonNullable<unknown>> {
     return taken;
   }
 
-  /** Resolves when there is an event to take; with false at the end. */
-  async more(): Promise<boolean> {
-    while (this.#waiting.length === 0) {
-      if (this.#closed) return false;
-      await new Promise<void>((resolve) => {
-        this.#reader = { wake: resolve, characters: 0 };
-      });
+  /**
+   * Yields all waiting events together, as soon as there are any, until the channel is closed. What is pushed after the
+   * reader has left is dropped.
+   * @param gathering Default: none.
+   */
+  async *groups(gathering?: GatheringLimits): AsyncGenerator<readonly Event[], void, undefined> {
+    let isStream = false;
+    try {
+      for (;;) {
+        if (isStream && gathering !== undefined) await this.#gather(gathering);
+        await this.#some();
+        const events = this.take();
+        if (events.length === 0 && this.#closed) return;
+        isStream = gathering !== undefined && events.length >= gathering.events;
+        if (events.length > 0) yield events;
+      }
+    } finally {
+      this.close();
+      this.take();
     }
-    return true;
+  }
+
+  /** Resolves when there is an event to take, or no more can come. */
+  async #some(): Promise<void> {
+    if (this.#waiting.length > 0 || this.#closed) return;
+    await new Promise<void>((resolve) => {
+      this.#reader = { wake: resolve, characters: 0 };
+    });
   }
 
   /** Resolves when the waiting events have this size, no more can come, or the time is over. */
-  async gather(characters: number, timeoutMs: number): Promise<void> {
+  async #gather({ characters, timeoutMs }: GatheringLimits): Promise<void> {
     if (this.#closed || this.#size >= characters) return;
     await new Promise<void>((resolve) => {
       const wake = () => {
@@ -525,96 +545,4 @@ export class EventChannel<Event extends NonNullable<unknown>> {
   #wakeWriters(): void {
     for (const wake of this.#writers.splice(0)) wake();
   }
-}
-
-/** The events of a run since the last read, then its one result. */
-export type RunPart = { readonly records: readonly EventRecord[] } | { readonly result: RunResult };
-
-/**
- * After a part of at least `events`, the next one gathers for `timeoutMs`, or until it has `characters`. An event that
- * comes alone is read immediately.
- */
-export interface GatheringLimits {
-  readonly events: number;
-  readonly characters: number;
-  readonly timeoutMs: number;
-}
-
-/** The next item of a run; not called again before it has settled. */
-type Next<Item> = () => Promise<IteratorResult<Item, undefined>>;
-
-/**
- * Yields all waiting events together, then the result.
- * @param result resolves once everything is closed.
- * @param gathering Default: none.
- */
-export function nextPart(
-  unread: EventChannel<EventRecord>,
-  result: () => Promise<RunResult | undefined>,
-  gathering?: GatheringLimits,
-): Next<RunPart> {
-  let isStream = false;
-  let isDelivered = false;
-  return async () => {
-    if (isStream && gathering !== undefined) await unread.gather(gathering.characters, gathering.timeoutMs);
-    while (await unread.more()) {
-      const waiting = unread.take();
-      isStream = gathering !== undefined && waiting.length >= gathering.events;
-      if (waiting.length > 0) return { done: false, value: { records: waiting } };
-    }
-    const last = isDelivered ? undefined : await result();
-    if (last === undefined) return { done: true, value: undefined };
-    isDelivered = true;
-    return { done: false, value: { result: last } };
-  };
-}
-
-/** The same one by one. */
-export function nextRecord(next: Next<RunPart>): Next<StreamRecord> {
-  let records: readonly EventRecord[] = [];
-  let index = 0;
-  return async () => {
-    for (;;) {
-      const record = records[index];
-      index += 1;
-      if (record !== undefined) return { done: false, value: record };
-      const part = await next();
-      if (part.done) return part;
-      if ("result" in part.value)
-        return { done: false, value: { kind: "result", result: part.value.result } };
-      records = part.value.records;
-      index = 0;
-    }
-  };
-}
-
-/**
- * A generator that can be left at any time. One made by `async function*` can't: its `return()` waits until a
- * pending `next()` has its value, and runs nothing before the first.
- *
- * @param next the next item; not called again before it has settled, nor once the reader has left.
- * @param leave runs once, when the reader leaves; the reader waits for it.
- */
-export function cancellable<Item>(
-  next: () => Promise<IteratorResult<Item, undefined>>,
-  leave: () => Promise<void>,
-): AsyncGenerator<Item, void, undefined> {
-  const over = { done: true, value: undefined } as const;
-  let left: Promise<void> | undefined;
-  const end = () => {
-    left ??= leave();
-    return left;
-  };
-  return {
-    next: () => (left === undefined ? next() : left.then(() => over)),
-    return: () => end().then(() => over),
-    throw: async (error: unknown) => {
-      await end();
-      throw error;
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    [Symbol.asyncDispose]: end,
-  };
 }

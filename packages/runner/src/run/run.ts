@@ -7,28 +7,13 @@ import {
   RunCancelled,
   toAmbitError,
 } from "@ambit/core";
-import {
-  type AgentEvent,
-  type ContentBlock,
-  type EventRecord,
-  onDisconnectOf,
-  type RunRequest,
-  type RunResult,
-  type StreamRecord,
-} from "@ambit/core/contract";
+import type { AgentEvent, ContentBlock, EventRecord, RunRequest, RunResult } from "@ambit/core/contract";
 import type { LimitHits, Log } from "@ambit/core/plugin";
 import { inject, injectable } from "tsyringe";
 import { RunCalls } from "../call/run-calls.js";
 import type { RunRecovery } from "../events/observation.js";
 import { mark, unsearchableSecretsOf } from "../events/redaction.js";
-import {
-  cancellable,
-  type GatheringLimits,
-  nextPart,
-  nextRecord,
-  RunEvents,
-  type RunPart,
-} from "../events/run-events.js";
+import { type GatheringLimits, RunEvents } from "../events/run-events.js";
 import { sizeOf, sizeOfScalar } from "../json-values.js";
 import { Deadlines, type OwnedScope, RightToAct, type RunHold } from "../lifetime/scope.js";
 import { composePrompt, forgotten, hasHistory, userMessagesAfter } from "../parse/messages.js";
@@ -57,6 +42,9 @@ import { fillWorkspace, RunWorkspace } from "./workspace.js";
 /** Characters of a request that is kept, and of each text in one that has more: images and files may have megabytes. */
 const maxCopyCharacters = 1_048_576;
 const maxTextOfLarge = 65_536;
+
+/** Some events of a run, or its one result. */
+export type RunPart = { readonly records: readonly EventRecord[] } | { readonly result: RunResult };
 
 /** One run of an admitted request: steps 3 to 7. Steps 1 and 2, parse and plan, are `admit`'s. */
 @injectable()
@@ -159,13 +147,6 @@ export class Run {
     this.cancel(new RunCancelled("The run did not begin."));
   }
 
-  /** The reader left: the run is cancelled or goes on (`onDisconnect`). Its later events are dropped. */
-  leave(): void {
-    if (onDisconnectOf(this.request) === "cancel")
-      this.cancel(new RunCancelled("The client went away.", "caller"));
-    this.events.unread.abandon();
-  }
-
   /** The approximate number of characters that the run holds. */
   get held(): number {
     return this.events.held;
@@ -182,28 +163,16 @@ export class Run {
   }
 
   /**
-   * Begins the run: the events as they happen, then exactly one result. For one reader; it may leave early by
-   * `return()`, also while it waits for a record, and then waits only for a run that this cancels.
+   * Begins the run: yields its events in groups as they happen, then exactly one result. For one reader, which reads it to
+   * its end: to end the run early, cancel it.
+   * @param gathering Default: none; a group is what has come since the one before.
    */
-  records(): AsyncGenerator<StreamRecord, void, undefined> {
-    return this.#read(nextRecord(this.#parts()));
-  }
-
-  /** The same, for a reader that takes all available events at once. */
-  parts(gathering?: GatheringLimits): AsyncGenerator<RunPart, void, undefined> {
-    return this.#read(this.#parts(gathering));
-  }
-
-  #parts(gathering?: GatheringLimits): () => Promise<IteratorResult<RunPart, undefined>> {
-    return nextPart(this.events.unread, () => this.ended.then(() => this.result), gathering);
-  }
-
-  #read<Item>(next: () => Promise<IteratorResult<Item, undefined>>): AsyncGenerator<Item, void, undefined> {
+  async *parts(gathering?: GatheringLimits): AsyncGenerator<RunPart, void, undefined> {
     this.#begin();
-    return cancellable(next, async () => {
-      this.leave();
-      if (this.scope.signal.aborted) await this.ended;
-    });
+    for await (const records of this.events.unread.groups(gathering)) yield { records };
+    await this.ended;
+    const { result } = this;
+    if (result !== undefined) yield { result };
   }
 
   #begin(): void {

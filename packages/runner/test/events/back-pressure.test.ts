@@ -1,7 +1,7 @@
 import { forever } from "@ambit/fakes/harness";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { EventChannel } from "../../src/events/run-events.js";
-import { createWorld, eventsOf } from "../fakes/world.js";
+import { createWorld, eventsOf, recordsOf } from "../fakes/world.js";
 
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
@@ -17,7 +17,7 @@ describe("a reader that doesn't read", () => {
       },
     });
     const run = await world.admit({});
-    const records = run.records();
+    const records = recordsOf(run);
     await records.next();
     await settled();
     const stoppedAt = produced;
@@ -25,7 +25,8 @@ describe("a reader that doesn't read", () => {
     expect(stoppedAt).toBeLessThan(10_000);
     await settled();
     expect(produced).toBe(stoppedAt);
-    await records.return();
+    world.runner.cancel(run.id);
+    await run.ended;
     expect(produced).toBeLessThan(10_000);
   });
 
@@ -39,13 +40,13 @@ describe("a reader that doesn't read", () => {
       },
     });
     const run = await world.admit({});
-    const records = run.records();
+    const records = recordsOf(run);
     await records.next();
     await settled();
     vi.setSystemTime("2026-01-01T00:01:00Z");
     const { value } = await records.next();
     expect(value).toMatchObject({ at: "2026-01-01T00:00:00.001Z", event: { text: "early" } });
-    await records.return();
+    await world.runner.drain(0);
   });
 
   test("doesn't keep a cancelled run from closing", async () => {
@@ -56,7 +57,7 @@ describe("a reader that doesn't read", () => {
       },
     });
     const run = await world.admit({});
-    await run.records().next();
+    await recordsOf(run).next();
     await settled();
     world.runner.cancel(run.id);
     expect(await run.ended).toMatchObject({ code: "run_cancelled" });
@@ -72,7 +73,7 @@ describe("a reader that doesn't read", () => {
       },
     });
     const run = await world.admit({});
-    const records = run.records();
+    const records = recordsOf(run);
     await records.next();
     await settled();
     const onDecision = world.sandbox.specs[0]?.onDecision;
@@ -89,6 +90,11 @@ describe("a reader that doesn't read", () => {
 });
 
 describe("EventChannel", () => {
+  /** Its groups from now on. */
+  async function all(channel: EventChannel<number>): Promise<(readonly number[])[]> {
+    return await Array.fromAsync(channel.groups());
+  }
+
   test("a push beyond the capacity waits for the reader", async () => {
     const channel = new EventChannel<number>(2);
     expect(channel.push(1, 1)).toBeUndefined();
@@ -103,7 +109,7 @@ describe("EventChannel", () => {
     await room;
     expect([hasRoom, channel.size]).toEqual([true, 0]);
     channel.close();
-    expect(await channel.more()).toBe(false);
+    expect(await all(channel)).toEqual([]);
   });
 
   test("events after the close are dropped, and writers are released", async () => {
@@ -112,34 +118,55 @@ describe("EventChannel", () => {
     channel.close();
     await room;
     expect(channel.push(2, 1)).toBeUndefined();
-    expect(await channel.more()).toBe(true);
-    expect(channel.take()).toEqual([1]);
-    expect(await channel.more()).toBe(false);
+    expect(await all(channel)).toEqual([[1]]);
   });
 
-  test("an abandoned one drops queued events", async () => {
-    const channel = new EventChannel<number>(8);
+  test("what comes after its reader has left is dropped, and slows no writer", async () => {
+    const channel = new EventChannel<number>(0);
     void channel.push(1, 1);
-    channel.abandon();
-    expect(await channel.more()).toBe(false);
-    expect(channel.take()).toEqual([]);
+    for await (const group of channel.groups()) {
+      expect(group).toEqual([1]);
+      void channel.push(2, 1);
+      break;
+    }
+    expect(channel.push(3, 1)).toBeUndefined();
+    expect([channel.size, channel.take()]).toEqual([0, []]);
   });
 
-  test("gathers until there is enough, the time is over, or nothing more comes", async () => {
+  test("after a large group, gathers until there is enough, the time is over, or nothing more comes", async () => {
     const channel = new EventChannel<number>(8);
-    let gathered = 0;
-    const gather = (timeoutMs: number) => channel.gather(2, timeoutMs).then(() => (gathered += 1));
-    const enough = gather(60_000);
-    void channel.push(1, 1);
+    const push = (...events: number[]) => {
+      for (const event of events) void channel.push(event, 1);
+    };
+    const groups = channel.groups({ events: 2, characters: 2, timeoutMs: 60_000 });
+    let taken: readonly number[] | undefined;
+    const next = async () => {
+      taken = undefined;
+      taken = (await groups.next()).value ?? undefined;
+    };
+    push(1);
+    await next();
+    expect(taken).toEqual([1]);
+    push(2, 3);
+    await next();
+    expect(taken).toEqual([2, 3]);
+    const gathered = next();
+    push(4);
     await settled();
-    expect(gathered).toBe(0);
-    void channel.push(2, 1);
-    await enough;
-    expect(channel.take()).toEqual([1, 2]);
-    await gather(1);
-    const closed = gather(60_000);
+    expect(taken).toBeUndefined();
+    push(5);
+    await gathered;
+    expect(taken).toEqual([4, 5]);
+    const last = next();
+    push(6);
     channel.close();
-    await closed;
-    expect(gathered).toBe(3);
+    await last;
+    expect(taken).toEqual([6]);
+    const soon = new EventChannel<number>(8);
+    for (const event of [1, 2]) void soon.push(event, 1);
+    const quick = soon.groups({ events: 2, characters: 2, timeoutMs: 1 });
+    await quick.next();
+    void soon.push(3, 1);
+    expect((await quick.next()).value).toEqual([3]);
   });
 });

@@ -120,7 +120,7 @@ export async function createWorld(options: WorldOptions = {}) {
 
   const tell = async (run: Run): Promise<Told> => {
     const records: StreamRecord[] = [];
-    for await (const record of run.records()) records.push(record);
+    for await (const record of recordsOf(run)) records.push(record);
     const last = records.at(-1);
     if (last?.kind !== "result") throw new Error("the run ended without a result");
     const events = records.flatMap((record) => (record.kind === "event" ? [record.event] : []));
@@ -142,6 +142,14 @@ export async function createWorld(options: WorldOptions = {}) {
     /** Ends its runs and sessions. */
     [Symbol.asyncDispose]: () => runner.drain(0),
   };
+}
+
+/** Begins a run: its records one by one, for a test that waits for one of them. */
+export async function* recordsOf(run: Pick<Run, "parts">): AsyncGenerator<StreamRecord, void, undefined> {
+  for await (const part of run.parts()) {
+    if ("result" in part) yield { kind: "result", result: part.result };
+    else yield* part.records;
+  }
 }
 
 export function eventsOf<Type extends AgentEvent["type"]>(

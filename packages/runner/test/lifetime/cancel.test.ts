@@ -61,20 +61,6 @@ describe.each(Object.entries(stops))("during %s", (_at, optionsFor) => {
     expect(() => world.runner.cancel(run.id)).toThrow(NotFound);
   });
 
-  test("a reader that leaves while it waits for a record ends the run", async () => {
-    const { world, run, reached } = await hanging();
-    const records = run.records();
-    const reading = (async () => {
-      // Never ends by itself: the agent hangs.
-      while ((await records.next()).done !== true);
-    })();
-    await reached;
-    await records.return();
-    await reading;
-    expect(await run.ended).toMatchObject({ code: "run_cancelled" });
-    expect(world.sandbox.closed).toBe(world.sandbox.opened);
-  });
-
   test("a shutdown ends it with a retryable failure", async () => {
     const { world, run, reached } = await hanging();
     const recorded = world.tell(run);
@@ -143,13 +129,6 @@ describe("a run without a reader", () => {
     expect(records.filter(({ kind }) => kind === "result")).toHaveLength(1);
     expect(result.stopReason).toBe("cancelled");
     expect(world.sandbox.specs).toEqual([]);
-  });
-
-  test("ends when its reader leaves before the first record", async () => {
-    const world = await createWorld({ script: says("never") });
-    const run = await world.admit({});
-    await run.records().return();
-    expect(await run.ended).toMatchObject({ code: "run_cancelled" });
   });
 
   test("doesn't delay a shutdown, and frees its slot", async () => {

@@ -3,7 +3,7 @@ import { FakeExecutor } from "@ambit/fakes/executor";
 import { calls, done, forever, type Script, says } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
 import { LiveTimers } from "../fakes/live-timers.js";
-import { createWorld, eventsOf, type WorldOptions } from "../fakes/world.js";
+import { createWorld, eventsOf, recordsOf, type WorldOptions } from "../fakes/world.js";
 
 const tool = { name: "look_up", permission: "allow", callRef: "ref" };
 const hangs: Script = async function* ({ signal }) {
@@ -185,7 +185,7 @@ describe("the idle clock is paused while the agent waits for the runner", () => 
       },
     });
     const run = await world.admit({});
-    const records = run.records();
+    const records = recordsOf(run);
     await records.next();
     await new Promise((resolve) => setTimeout(resolve, 800));
     let last = await records.next();

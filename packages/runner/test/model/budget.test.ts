@@ -4,7 +4,7 @@ import { FakeGateway, fakeUse } from "@ambit/fakes/gateway";
 import { done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
 import type { SessionKeeper } from "../../src/session/session.js";
-import { createWorld, eventsOf, type Told } from "../fakes/world.js";
+import { createWorld, eventsOf, recordsOf, type Told } from "../fakes/world.js";
 import { world } from "./routed-world.js";
 
 describe("a budget", () => {
@@ -197,7 +197,7 @@ describe("a budget with onExceeded 'ask'", () => {
       const made = await world(2);
       const run = await made.admit({ budget, interactions: { waitMs: 20_000 } });
       let result: Told["result"] | undefined;
-      for await (const record of run.records()) {
+      for await (const record of recordsOf(run)) {
         if (record.kind === "result") result = record.result;
         else if (record.event.type === "interaction_request")
           made.runner.answer(run.id, record.event.id, { approved });

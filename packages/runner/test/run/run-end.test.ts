@@ -3,7 +3,7 @@ import type { AgentEvent } from "@ambit/core/contract";
 import { calls, done, forever, type Script, says, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
 import { asks, given } from "../fakes/parked-calls.js";
-import { createWorld, eventsOf, type Told, type World } from "../fakes/world.js";
+import { createWorld, eventsOf, recordsOf, type Told, type World } from "../fakes/world.js";
 
 const refused = { target: "a.example:443", allowed: false, reason: "the network is off" };
 
@@ -105,7 +105,7 @@ describe("one done ends the events of every run", () => {
     const run = await world.admit({ sessionId: "s", ...body }, true);
     const events: AgentEvent[] = [];
     let result: Told["result"] | undefined;
-    for await (const record of run.records()) {
+    for await (const record of recordsOf(run)) {
       if (record.kind === "result") result = record.result;
       else events.push(record.event);
       if (record.kind !== "event") continue;

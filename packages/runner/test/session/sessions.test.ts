@@ -1,7 +1,7 @@
 import { RequestInvalid, RunCancelled, SandboxFailed } from "@ambit/core";
 import { calls, done, forever, type Script, says, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
-import { createWorld, eventsOf } from "../fakes/world.js";
+import { createWorld, eventsOf, recordsOf } from "../fakes/world.js";
 
 const named = { sessionId: "one" };
 
@@ -155,12 +155,12 @@ describe("a named session", () => {
       },
     });
     const run = await world.admit(named);
-    const records = run.records();
+    const records = recordsOf(run);
     await records.next();
     await records.next();
     const second = await world.run(named);
     expect(second.result).toMatchObject({ ok: false, failure: { code: "session_in_use", retryable: true } });
-    await records.return();
+    await world.runner.drain(0);
   });
 
   test("that is busy is waited for by a run that may wait, for as long as it isn't cancelled", async () => {
@@ -173,12 +173,12 @@ describe("a named session", () => {
       },
     });
     const first = await world.admit(named);
-    const records = first.records();
+    const records = recordsOf(first);
     await records.next();
     await expect.poll(() => turns.length).toBe(1);
     const waits = { ...named, whenBusy: "queue" };
     const [second, cancelled] = [world.run(waits), await world.admit(waits)];
-    const itsRecords = cancelled.records();
+    const itsRecords = recordsOf(cancelled);
     await itsRecords.next();
     cancelled.cancel(new RunCancelled("The run was cancelled.", "caller"));
     await cancelled.ended;
@@ -189,7 +189,6 @@ describe("a named session", () => {
     expect(first.result).toMatchObject({ ok: true });
     turns[1]?.();
     expect((await second).result).toMatchObject({ ok: true, receipt: { session: { history: "warm" } } });
-    await Promise.all([records.return(), itsRecords.return()]);
   });
 
   test("another project's session of the same name is separate", async () => {

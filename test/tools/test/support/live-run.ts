@@ -52,9 +52,9 @@ export class LiveRun {
 
   async #read(): Promise<RunResult> {
     let result: RunResult | undefined;
-    for await (const record of this.run.records()) {
-      if (record.kind === "event") this.events.push(record.event);
-      else result = record.result;
+    for await (const part of this.run.parts()) {
+      if ("result" in part) result = part.result;
+      else for (const { event } of part.records) this.events.push(event);
       this.#listener();
       this.#wake();
     }

@@ -3,7 +3,7 @@ import type { AgentEvent } from "@ambit/core/contract";
 import { calls, done, type Script, says, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
 import { asks, client, given, issuedId, questions, withAnswer } from "../../fakes/parked-calls.js";
-import { createWorld, eventsOf, type Told, type World } from "../../fakes/world.js";
+import { createWorld, eventsOf, recordsOf, type Told, type World } from "../../fakes/world.js";
 
 const approved = { approved: true };
 type Block = Record<string, unknown>;
@@ -223,7 +223,7 @@ describe("nothing else does", () => {
 async function approvedLive(world: World, body: object): Promise<AgentEvent[]> {
   const run = await world.admit({ ...body, interactions: { waitMs: 30_000 } });
   const events: AgentEvent[] = [];
-  for await (const record of run.records()) {
+  for await (const record of recordsOf(run)) {
     if (record.kind !== "event") continue;
     events.push(record.event);
     if (record.event.type === "interaction_request") run.answer(record.event.id, approved);

@@ -2,7 +2,7 @@ import { InteractionExpired, NotFound, RequestInvalid } from "@ambit/core";
 import { calls, done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
 import { asks, client, given } from "../../fakes/parked-calls.js";
-import { createWorld, eventsOf, type Told } from "../../fakes/world.js";
+import { createWorld, eventsOf, recordsOf, type Told } from "../../fakes/world.js";
 
 describe("a live answer, while the run is held open", () => {
   const interactions = { waitMs: 5_000 };
@@ -22,7 +22,7 @@ describe("a live answer, while the run is held open", () => {
     const events: Told["events"][number][] = [];
     let result: Told["result"] | undefined;
     const reading = (async () => {
-      for await (const record of run.records()) {
+      for await (const record of recordsOf(run)) {
         if (record.kind === "event") events.push(record.event);
         else result = record.result;
       }
@@ -147,7 +147,7 @@ describe("a live answer, while the run is held open", () => {
     const run = await world.admit({ interactions });
     const events: Told["events"][number][] = [];
     const reading = (async () => {
-      for await (const record of run.records()) if (record.kind === "event") events.push(record.event);
+      for await (const record of recordsOf(run)) if (record.kind === "event") events.push(record.event);
     })();
     await expect.poll(() => eventsOf({ events }, "interaction_request")).toHaveLength(1);
     await new Promise((resolve) => setTimeout(resolve, 120));

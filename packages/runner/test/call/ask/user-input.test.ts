@@ -1,7 +1,7 @@
 import type { InputAnswer } from "@ambit/core/plugin";
 import { done, type Script } from "@ambit/fakes/harness";
 import { describe, expect, it } from "vitest";
-import { createWorld, eventsOf, type Told } from "../../fakes/world.js";
+import { createWorld, eventsOf, recordsOf, type Told } from "../../fakes/world.js";
 
 const form = { type: "object", properties: { branch: { type: "string" } } };
 
@@ -57,7 +57,7 @@ describe("a question of an agent to its user", () => {
       const made = await world();
       const run = await made.admit({ interactions: { waitMs: 20_000 } });
       let result: Told["result"] | undefined;
-      for await (const record of run.records()) {
+      for await (const record of recordsOf(run)) {
         if (record.kind === "result") result = record.result;
         else if (record.event.type === "interaction_request")
           made.runner.answer(run.id, record.event.id, { output, isError });
@@ -77,7 +77,7 @@ describe("a question of an agent to its user", () => {
     const made = await createWorld({ script });
     const run = await made.admit({ interactions: { waitMs: 20_000 } });
     const expired: string[] = [];
-    for await (const record of run.records()) {
+    for await (const record of recordsOf(run)) {
       if (record.kind !== "event") continue;
       if (record.event.type === "interaction_request") withdrawal.abort();
       if (record.event.type === "interaction_expired") expired.push(record.event.kind);
@@ -95,7 +95,7 @@ describe("a question of an agent to its user", () => {
     };
     const made = await createWorld({ script });
     const run = await made.admit({ interactions: { waitMs: 20_000 } });
-    for await (const record of run.records())
+    for await (const record of recordsOf(run))
       if (record.kind === "event" && record.event.type === "interaction_request")
         made.runner.answer(run.id, record.event.id, { output: {} });
     expect(received.slice(-2)).toEqual([{ action: "accept", content: {} }, { action: "decline" }]);

@@ -3,7 +3,7 @@ import type { AgentEvent } from "@ambit/core/contract";
 import { calls, done, type Script, untilAborted } from "@ambit/fakes/harness";
 import { describe, expect, test } from "vitest";
 import { asks, client, given, questions, withAnswer } from "../../fakes/parked-calls.js";
-import { createWorld, eventsOf } from "../../fakes/world.js";
+import { createWorld, eventsOf, recordsOf } from "../../fakes/world.js";
 
 const connection = { type: "http", url: "https://docs.example/mcp" };
 const asking = { name: "docs", connection, policy: { permission: "ask" } };
@@ -92,7 +92,7 @@ describe("what a subagent does", () => {
     const world = await createWorld({ script: nested });
     const run = await world.admit({ customTools: [asks], permissions: { default: "ask" }, ...answers });
     const events: AgentEvent[] = [];
-    for await (const record of run.records()) {
+    for await (const record of recordsOf(run)) {
       if (record.kind !== "event") continue;
       const { event } = record;
       events.push(event);
