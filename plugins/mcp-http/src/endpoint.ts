@@ -16,10 +16,8 @@ import {
   originValidationResponse,
   PARSE_ERROR,
 } from "@modelcontextprotocol/server";
-import { CallsInFlight } from "./calls-in-flight.js";
-import { ChangeStreams } from "./change-streams.js";
 import type { McpHttpConfig } from "./config.js";
-import { Offer, toolServer } from "./tool-server.js";
+import { heartbeat, ToolServer } from "./tool-server.js";
 
 export const endpointPath = "/mcp";
 /** Bytes of one request (1 MiB). */
@@ -35,31 +33,21 @@ export interface McpEndpoint {
 }
 
 export function openEndpoint(publication: Publication, config: McpHttpConfig, log: Log): McpEndpoint {
-  let listed = false;
-  let closed = false;
-  const calls = new CallsInFlight(log);
-  const offer = new Offer(publication.tools);
-  const service = {
-    publication,
-    offer,
-    calls,
-    heartbeatMs: config.heartbeatMs,
-    log,
-    onListed: () => {
-      listed = true;
-    },
-  };
-  const mcp = createMcpHandler(() => toolServer(service), {
+  const { name, watch } = publication;
+  const { heartbeatMs } = config;
+  let isClosed = false;
+  const server = new ToolServer(publication, heartbeatMs, log);
+  const mcp = createMcpHandler(() => server.connection(), {
     // A JSON response has no headers until it is complete, and agents abandon such a call after a minute.
     responseMode: "sse",
-    keepAliveMs: config.heartbeatMs,
+    keepAliveMs: heartbeatMs,
     onerror: ({ message }) =>
-      log.debug({ server: publication.name, reason: message.slice(0, 300) }, "MCP request refused"),
+      log.debug({ server: name, reason: message.slice(0, 300) }, "MCP request refused"),
   });
-  const streams = publication.watch === undefined ? undefined : new ChangeStreams(config.heartbeatMs);
+  const streams = watch === undefined ? undefined : new ChangeStreams(heartbeatMs);
   publication.watch?.((tools) => {
-    if (closed) return;
-    offer.change(tools);
+    if (isClosed) return;
+    server.change(tools);
     mcp.notify.toolsChanged();
     streams?.changed();
   });
@@ -68,14 +56,14 @@ export function openEndpoint(publication: Publication, config: McpHttpConfig, lo
       const isStream = streams !== undefined && asksForStream(request);
       const refusal = refusalOf(request, isStream);
       if (refusal !== undefined) return refusal;
-      if (closed) return problem(503, "The run no longer serves its tools.");
+      if (isClosed) return problem(503, "The run no longer serves its tools.");
       if (isStream) return streams.open();
       return serve(mcp, request).then((response) => wholeIfSoon(response));
     },
-    listed: () => listed,
+    listed: () => server.isListed,
     close: async () => {
-      closed = true;
-      calls.close();
+      isClosed = true;
+      server.close();
       streams?.close();
       await mcp.close();
     },
@@ -175,4 +163,68 @@ function continued(
     },
     cancel: (reason) => reader.cancel(reason),
   });
+}
+
+/** Streams of one publication at one time: an agent has one, and opens another where it believes the first one lost. */
+const maxStreams = 8;
+
+/** Messages that wait for the reader of one. */
+const maxUnread = 16;
+
+const encoder = new TextEncoder();
+const changed = encoder.encode(
+  `event: message\ndata: ${JSON.stringify({ jsonrpc: "2.0", method: "notifications/tools/list_changed" })}\n\n`,
+);
+const alive = encoder.encode(": alive\n\n");
+
+/**
+ * Streams on which agents of the protocol's earlier generation hear of changes: they open one by GET. The newer generation
+ * subscribes by a request.
+ */
+class ChangeStreams {
+  readonly #open = new Set<ReadableStreamDefaultController<Uint8Array>>();
+  readonly #heartbeat: Disposable;
+
+  constructor(heartbeatMs: number) {
+    this.#heartbeat = heartbeat(heartbeatMs, () => this.#send(alive));
+  }
+
+  /** A response that stays open until the agent leaves, or `close`. The oldest one makes room. */
+  open(): Response {
+    const [oldest] = this.#open;
+    if (this.#open.size >= maxStreams && oldest !== undefined) this.#end(oldest);
+    let writer: ReadableStreamDefaultController<Uint8Array> | undefined;
+    const stream = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        writer = controller;
+        this.#open.add(controller);
+        controller.enqueue(alive);
+      },
+      cancel: () => {
+        if (writer !== undefined) this.#open.delete(writer);
+      },
+    });
+    return new Response(stream, {
+      headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
+    });
+  }
+
+  changed(): void {
+    this.#send(changed);
+  }
+
+  close(): void {
+    this.#heartbeat[Symbol.dispose]();
+    for (const stream of [...this.#open]) this.#end(stream);
+  }
+
+  /** A reader that takes nothing gets nothing more: the news is the same. */
+  #send(message: Uint8Array): void {
+    for (const stream of this.#open) if ((stream.desiredSize ?? 0) > -maxUnread) stream.enqueue(message);
+  }
+
+  #end(stream: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#open.delete(stream);
+    stream.close();
+  }
 }
