@@ -74,7 +74,7 @@ describe("a call that needs the user pauses the run", () => {
     const slow = { name: "slow", callRef: "ref", permission: "allow" };
     const quick = { name: "quick", callRef: "ref", permission: "allow" };
     const world = await createWorld({
-      limits: { closeMs: 60 },
+      limits: { closeMs: 60, pauseMs: 60 },
       script: async function* ({ tools, signal }) {
         yield { type: "tool_call", id: "bash", name: "Bash", input: { command: "ls" } };
         yield { type: "tool_call", id: "slow", name: "slow", input: {} };
