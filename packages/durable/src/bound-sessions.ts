@@ -9,6 +9,8 @@ import type { SessionUse, Store, StoredRun, StoredSessionName, TakeoverTime } fr
 
 interface BoundSessionsOptions {
   readonly store: Store;
+  /** The same for requests of callers: it answers in time, or rejects with StoreFailed. */
+  readonly answeringStore: Store;
   /** False: the store is in memory, and the runner doesn't say which sessions it has closed. */
   readonly isShared: boolean;
   readonly settings: StoreSettings;
@@ -117,11 +119,6 @@ export class BoundSessions {
     );
   }
 
-  /** @param left for the next owner. Default: nothing. @throws StoreFailed */
-  closed(name: StoredSessionName, left?: unknown): Promise<void> {
-    return this.release(name.session, name.project, left);
-  }
-
   /** Offers it to other replicas. This replica keeps it until another one takes it, or the lease ends. */
   onClosed(name: StoredSessionName): void {
     this.#bound.delete(keyOf(name));
@@ -137,22 +134,22 @@ export class BoundSessions {
     }
   }
 
-  /** The address of another living replica that has a session; undefined if none has it. */
+  /** The address of another living replica that has a session; undefined if none has it. @throws StoreFailed */
   async addressOf(session: string, project: string | undefined): Promise<string | undefined> {
-    const sessions = await this.options.store.sessions({ project: project ?? null, limit: 10_000 });
+    const sessions = await this.options.answeringStore.sessions({ project: project ?? null, limit: 10_000 });
     return sessions.find((open) => open.session === session && open.replica !== this.replica)?.address;
   }
 
-  /** Ends a session whose replica is lost. Undefined if there is none. */
+  /** Ends a session whose replica is lost. Undefined if there is none. @throws StoreFailed */
   async endAbandoned(name: StoredSessionName): Promise<Holding | undefined> {
-    const ended = await this.options.store.endSession(name);
+    const ended = await this.options.answeringStore.endSession(name);
     if (ended === undefined) return undefined;
     const { fence, handover } = ended;
     return { fence, ...(handover === undefined ? {} : { record: this.#unsealed(keyOf(name), handover) }) };
   }
 
   /** A session of this replica was closed. @param left for the next owner. Default: nothing. */
-  async release(session: string, project: string | undefined, left?: unknown): Promise<void> {
+  async closed({ project, session }: StoredSessionName, left?: unknown): Promise<void> {
     const name = { project, session };
     const key = keyOf(name);
     this.#bound.delete(key);
@@ -168,7 +165,7 @@ export class BoundSessions {
     const open = new Set(this.options.openSessions().map(keyOf));
     for (const [key, bound] of this.#bound) {
       if (open.has(key) || performance.now() - bound.boundAt < openingMs) continue;
-      await this.release(bound.session, bound.project, bound.record).catch(() => this.#bound.set(key, bound));
+      await this.closed(bound, bound.record).catch(() => this.#bound.set(key, bound));
     }
   }
 }

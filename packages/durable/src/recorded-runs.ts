@@ -84,7 +84,10 @@ export class RecordedRuns {
     this.deliveries = new Deliveries(options);
     this.#retaining = new Retaining(options);
     this.answers = new StoredAnswers(options, this.store);
-    this.sessions = new BoundSessions({ ...options, requireLease: () => this.#requireLease() }, this.replica);
+    this.sessions = new BoundSessions(
+      { ...options, answeringStore: this.store, requireLease: () => this.#requireLease() },
+      this.replica,
+    );
     this.#leftOvers = new LeftOvers(options, (id) => this.#recorders.has(id));
     this.lease = new Lease({
       store,

@@ -114,7 +114,7 @@ export async function refuseAbsent(
   project: string | undefined,
 ): Promise<never> {
   const { runs } = await context.served();
-  const elsewhere = await runs.asking(() => runs.sessions.addressOf(session, project));
+  const elsewhere = await runs.sessions.addressOf(session, project);
   if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
   throw new NotFound(
     `There is no session ${JSON.stringify(session)} here: it has ended already, or never began; the operator names its project by ?projectId=.`,

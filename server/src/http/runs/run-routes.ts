@@ -307,7 +307,7 @@ async function handleMessage(route: StoredRoute): Promise<Response> {
     const elsewhere =
       session === undefined || run.state !== "running"
         ? undefined
-        : await runs.asking(() => runs.sessions.addressOf(session, project));
+        : await runs.sessions.addressOf(session, project);
     if (session !== undefined && elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
     const message = `names a run that is ${run.state}, and not in its turn here: send the message as another run of its session`;
     throw new RequestInvalid([{ path: "runId", message }]);

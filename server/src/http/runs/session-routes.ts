@@ -84,12 +84,12 @@ async function handleDeleteSession(route: StoredRoute): Promise<Response> {
   const { runs, queue } = server;
   if (!context.runner.hasSession(name)) {
     // What a lost replica has left is freed for the run that waits for it.
-    const abandoned = await runs.asking(() => runs.sessions.endAbandoned(name));
+    const abandoned = await runs.sessions.endAbandoned(name);
     if (abandoned !== undefined) {
       await context.runner.discardSession(abandoned, name.project);
       return json(200, { ok: true, ended: true } satisfies EndedResponse);
     }
-    const elsewhere = await runs.asking(() => runs.sessions.addressOf(session, name.project));
+    const elsewhere = await runs.sessions.addressOf(session, name.project);
     if (elsewhere !== undefined) throw new SessionElsewhere(session, elsewhere);
   }
   if (!(await queue.endSession(name))) {
@@ -99,7 +99,7 @@ async function handleDeleteSession(route: StoredRoute): Promise<Response> {
         : "it has ended already, or never began";
     throw new NotFound(`There is no session ${JSON.stringify(session)}: ${fix}.`);
   }
-  await runs.asking(() => runs.sessions.release(session, name.project));
+  await runs.asking(() => runs.sessions.closed(name));
   return json(200, { ok: true, ended: true } satisfies EndedResponse);
 }
 
