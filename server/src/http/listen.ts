@@ -27,7 +27,7 @@ import type { ServerState } from "./health/answers.js";
 import { HealthListener, Readiness } from "./health/health.js";
 import { hostResponse } from "./host-route.js";
 import { stateOf } from "./metrics.js";
-import { UnreadTexts } from "./response/unread.js";
+import { UnreadTexts } from "./response/records.js";
 import { Beginnings } from "./runs/beginnings.js";
 import { Readers } from "./runs/readers.js";
 import { RunQueue } from "./runs/run-queue.js";

@@ -12,7 +12,7 @@ import type { Connections } from "./connections/connections.js";
 import type { Console } from "./console/console.js";
 import type { InnerApi } from "./doors/inner-api.js";
 import type { Readiness } from "./health/health.js";
-import type { UnreadTexts } from "./response/unread.js";
+import type { UnreadTexts } from "./response/records.js";
 import type { HostResponse } from "./route-schemas.js";
 import type { Beginnings } from "./runs/beginnings.js";
 import type { Readers } from "./runs/readers.js";

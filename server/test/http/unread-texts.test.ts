@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, test } from "vitest";
-import { UnreadTexts } from "../../src/http/response/unread.js";
+import { UnreadTexts } from "../../src/http/response/records.js";
 import { setCaller } from "../../src/tenants/caller.js";
 
 function openTexts(max: number) {
