@@ -1,6 +1,5 @@
 import type { Capability } from "@ambit/core/plugin";
-import { type SeccompArchitecture, type SyscallName, syscallNumber } from "./calls.js";
-import type { NumberedCall } from "./program.js";
+import { type NumberedCall, type SeccompArchitecture, type SyscallName, syscallNumber } from "./calls.js";
 
 /**
  * A system call that may bypass what a sandbox is made of, with arguments that the kernel refuses: it has no effect. A

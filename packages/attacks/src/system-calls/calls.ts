@@ -1,4 +1,6 @@
-/** The system calls of Linux by their numbers, and those that programs need. */
+/** The system calls of Linux by their numbers, those that programs need, and programs that do nothing but make some. */
+
+import { readFileSync } from "node:fs";
 
 /**
  * The system calls that programs need: those that Docker's default profile allows, without the ones that only container
@@ -195,4 +197,60 @@ function isSyscallName(name: string): name is SyscallName {
 export function syscallNumber(name: SyscallName, architecture: SeccompArchitecture): number | undefined {
   const numbers: Numbers = syscallNumbers[name];
   return numbers[architecture];
+}
+
+/** Of the compiled programs. */
+const programsFolder = new URL("../../native/", import.meta.url);
+
+/** One system call: its number as the machine has it, and up to six arguments. */
+export interface NumberedCall {
+  readonly number: number;
+  readonly arguments: readonly bigint[];
+}
+
+/**
+ * A static program that makes the calls, one after the other, and writes their results: `native/system-calls.c`. It needs no
+ * interpreter and no library.
+ */
+export function systemCallProgram(architecture: SeccompArchitecture, calls: readonly NumberedCall[]): Buffer {
+  const rows = calls.map(({ number, arguments: values }) => {
+    const row = Buffer.alloc(7 * 8);
+    row.writeBigUInt64LE(BigInt(number), 0);
+    values.forEach((value, index) => {
+      row.writeBigUInt64LE(BigInt.asUintN(64, value), 8 * (index + 1));
+    });
+    return row;
+  });
+  const end = Buffer.alloc(8, 0xff);
+  return withTable(readFileSync(new URL(`system-calls-${architecture}`, programsFolder)), [...rows, end]);
+}
+
+/** A program that makes a system call of another architecture: `native/foreign-call.c`. Undefined on a machine without one. */
+export function foreignCallProgram(architecture: SeccompArchitecture): Buffer | undefined {
+  return architecture === "x64"
+    ? readFileSync(new URL(`foreign-call-${architecture}`, programsFolder))
+    : undefined;
+}
+
+/** The results of a program's calls: 0 and above worked, below is -errno. */
+export function resultsIn(output: Uint8Array): readonly number[] {
+  const bytes = Buffer.from(output);
+  return Array.from({ length: Math.floor(bytes.length / 8) }, (_, index) =>
+    Number(bytes.readBigInt64LE(index * 8)),
+  );
+}
+
+/** Where a program's file is in its memory (scripts/native/program.ld). */
+const baseAddress = 0x400000n;
+/** Where the file's header says how long its one segment is: in the file, and in memory. */
+const segmentSizeOffsets = [0x60, 0x68];
+
+/** Where the table behind a compiled program is in its memory. Pure. */
+export const tableAddress = (program: Buffer): bigint => baseAddress + BigInt(program.length);
+
+/** A compiled program of `scripts/native` with a table behind it, which is loaded with it. Pure. */
+export function withTable(program: Buffer, table: readonly Buffer[]): Buffer {
+  const whole = Buffer.concat([program, ...table]);
+  for (const offset of segmentSizeOffsets) whole.writeBigUInt64LE(BigInt(whole.length), offset);
+  return whole;
 }

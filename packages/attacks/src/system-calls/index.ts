@@ -4,19 +4,17 @@ export { allowedCall, type CallAttempt, callAttempts } from "./attempts.js";
 export {
   type AllowedCall,
   allowedCalls,
+  foreignCallProgram,
   isSeccompArchitecture,
+  type NumberedCall,
+  resultsIn,
   type SeccompArchitecture,
   type SyscallName,
   seccompArchitectures,
   syscallNames,
   syscallNumber,
   syscallNumbers,
-} from "./calls.js";
-export {
-  foreignCallProgram,
-  type NumberedCall,
-  resultsIn,
   systemCallProgram,
   tableAddress,
   withTable,
-} from "./program.js";
+} from "./calls.js";
