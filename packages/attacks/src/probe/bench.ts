@@ -30,15 +30,6 @@ export const quietLog: Log = {
   error: () => undefined,
 };
 
-/** Writes to the current log, if there is one. */
-export function forwardingLog(current: () => Log | undefined): Log {
-  const level =
-    (name: keyof Log): Log[keyof Log] =>
-    (...said) =>
-      current()?.[name](...said);
-  return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
-}
-
 /** A sandbox under probe. @param boundary its limits; the rest is unlimited. */
 export function probeSpec(
   boundary: Partial<Boundary>,

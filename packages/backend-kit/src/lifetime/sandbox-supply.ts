@@ -1,7 +1,7 @@
 /** Where sandboxes of a platform come from: made for a session, or prepared in advance for the next one like it. */
 
 import { randomUUID } from "node:crypto";
-import { filesystem, forwardingLog, quietLog, unlimitedBoundary } from "@ambit/attacks/probe";
+import { quietLog, unlimitedBoundary } from "@ambit/attacks/probe";
 import type { Boundary, LayerUse, Log, Sandbox, SandboxFailed, SandboxSpec, Scope } from "@ambit/core/plugin";
 import { type Ownership, Reaper, type ReaperOptions } from "./reaper.js";
 
@@ -22,7 +22,7 @@ export function shapeOf({ boundary, required, requiredPaths, secrets = [] }: San
     boundary: {
       ...unlimitedBoundary,
       network: { mode, rules: [] },
-      filesystem: filesystem(boundary.filesystem.mode),
+      filesystem: { ...unlimitedBoundary.filesystem, mode: boundary.filesystem.mode },
       resources,
     },
     required: required.toSorted(),
@@ -68,10 +68,19 @@ export class Assignment {
       required,
       requiredPaths,
       onDecision: () => undefined,
-      log: forwardingLog(() => this.#session?.log),
+      log: sessionLog(() => this.#session?.log),
       onFailure: (failure) => this.fail(failure),
     };
   }
+}
+
+/** Writes to the current session's log; without a session, to none. */
+function sessionLog(current: () => Log | undefined): Log {
+  const level =
+    (name: keyof Log): Log[keyof Log] =>
+    (...entry) =>
+      current()?.[name](...entry);
+  return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
 }
 
 /** A sandbox that belongs to no session yet. It holds nothing of a session, and serves only one. */
