@@ -8,7 +8,7 @@ import {
 import { decideBeforeLookup } from "../decide.js";
 import type { SessionAuthority } from "./authority.js";
 import { gitVariables } from "./git.js";
-import { readAuthorities, type TrustFiles, trustVariables } from "./trust.js";
+import { readAuthorities, type SessionTrust, trustVariables } from "./trust.js";
 import {
   type AskForSecret,
   type CredentialState,
@@ -24,26 +24,13 @@ export interface BrokerOptions extends ServerTrust {
 }
 
 /** One session's credentials, which its egress proxy adds to requests. Kept in memory only. */
-export interface CredentialBroker extends ProxyCredentials {
+export interface CredentialBroker extends ProxyCredentials, SessionTrust {
   /** The placeholder of each value, by name. */
   readonly placeholders: Readonly<Record<string, string>>;
-  /** The session's certificate authority in PEM, for the trust stores inside. Its key stays here. */
-  readonly authority: string;
   /** For a proxy in another process. */
   readonly state: CredentialState;
   /** A server's certificate and its key in PEM, for a proxy in another process. */
   certificateFor(name: string): Promise<{ readonly key: string; readonly certificate: string }>;
-  /**
-   * Variables for a process inside: those that make it trust the authority; for the agent also those that make git send
-   * placeholders.
-   *
-   * @param given the process's own variables, which aren't changed.
-   */
-  environment(
-    role: "agent" | "tool",
-    files: TrustFiles,
-    given: Readonly<Record<string, string>>,
-  ): Readonly<Record<string, string>>;
 }
 
 /**

@@ -10,18 +10,16 @@ export {
   type SessionBrokerOptions,
 } from "./broker.js";
 export {
+  hashedName,
   type ImageAccess,
   type ImageTrust,
   type ImageTrustFiles,
   imageStore,
   imageTrustCommand,
-  trustInImage,
-} from "./image-trust.js";
-export {
-  hashedName,
   readAuthorities,
   systemBundle,
   systemTrust,
   type TrustFiles,
+  trustInImage,
   trustVariables,
 } from "./trust.js";
