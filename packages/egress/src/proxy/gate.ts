@@ -17,8 +17,8 @@ import {
 } from "../decide.js";
 import type { Lookup } from "../guarded-lookup.js";
 import type { Target } from "../target.js";
+import type { EgressLimits } from "./clients.js";
 import { readHttpDestination } from "./http/destination.js";
-import type { EgressLimits } from "./limits.js";
 import { judgeFirstFlight } from "./tunnel/first-flight.js";
 
 /** One connection attempt, with its decision. */

@@ -3,9 +3,9 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { AdmittedDestination, EgressProtocol } from "../decide.js";
 import { readAuthority, type Target } from "../target.js";
+import { HttpClients, type Tunnel } from "./clients.js";
 import type { CredentialProxy } from "./credentials/credential-proxy.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
-import { HttpClients, type Tunnel } from "./http/clients.js";
 import { valuesOf } from "./http/destination.js";
 import { endWith, passRequest, passUpgrade, type UpstreamRoute } from "./http/exchange.js";
 import {

@@ -2,17 +2,17 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { NetworkBoundary, UpstreamProxy } from "@ambit/core/plugin";
 import type { ProxyCredentials } from "../credentials/values.js";
 import { addressesOfThisHost, type Lookup, lookupOnThisHost } from "../guarded-lookup.js";
-import { CredentialProxy } from "./credentials/credential-proxy.js";
-import { type EgressChecks, type EgressDecision, egressChecks, Gate, OpenSockets } from "./gate.js";
-import { bytesOf, type OwnServer, unusable } from "./http/own-response.js";
-import { HttpProxy } from "./http-proxy.js";
 import {
   ClientAdmission,
   defaultProxyLimits,
   type EgressLimits,
   type Share,
   serverBudget,
-} from "./limits.js";
+} from "./clients.js";
+import { CredentialProxy } from "./credentials/credential-proxy.js";
+import { type EgressChecks, type EgressDecision, egressChecks, Gate, OpenSockets } from "./gate.js";
+import { bytesOf, type OwnServer, unusable } from "./http/own-response.js";
+import { HttpProxy } from "./http-proxy.js";
 
 import { SocketReader } from "./socket-reader.js";
 import { refuseSocks4, serveSocks5 } from "./socks.js";

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path/posix";
 import { type Command, type NetworkBoundary, SandboxFailed, type SandboxSpec } from "@ambit/core/plugin";
 import type { CredentialBroker } from "../credentials/broker.js";
-import { type ImageTrust, trustInImage } from "../credentials/image-trust.js";
+import { type ImageTrust, trustInImage } from "../credentials/trust.js";
 import type { Lookup } from "../guarded-lookup.js";
 import { formatTarget } from "../target.js";
 import type { EgressDecision } from "./gate.js";

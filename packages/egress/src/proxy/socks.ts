@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 import type { AdmittedDestination } from "../decide.js";
 import { readTarget, type TargetReading } from "../target.js";
+import type { Tunnel } from "./clients.js";
 import type { CredentialProxy } from "./credentials/credential-proxy.js";
 import { escapeForReport, type Gate, UpstreamFailure } from "./gate.js";
-import type { Tunnel } from "./http/clients.js";
 import { isOwnAddress } from "./http/own-response.js";
 import { SocketReader } from "./socket-reader.js";
 import { carryTunnel } from "./tunnel/tunnel.js";

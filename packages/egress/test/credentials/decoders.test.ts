@@ -3,8 +3,8 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { skipWithout } from "../../../../scripts/vitest/skip-without.ts";
+import { SharedBudget } from "../../src/proxy/clients.js";
 import { Decoders } from "../../src/proxy/credentials/forward.js";
-import { SharedBudget } from "../../src/proxy/limits.js";
 import { ask, openWorld, type World } from "./brokered.js";
 
 const megabyte = 1_048_576;

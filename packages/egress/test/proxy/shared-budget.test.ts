@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { openFilesLimit } from "../../src/open-files.js";
-import { SharedBudget, serverConnections } from "../../src/proxy/limits.js";
+import { SharedBudget, serverConnections } from "../../src/proxy/clients.js";
 import { denyAll, exchange, openSession } from "./session.js";
 
 const takeAll = (share: { take(): boolean }) => {

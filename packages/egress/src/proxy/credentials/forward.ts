@@ -10,10 +10,10 @@ import {
 } from "node:zlib";
 import { type Replacements, replaceIn, StreamReplacer } from "../../replacements.js";
 import { formatTarget, type Target } from "../../target.js";
+import { type EgressLimits, type Share, SharedBudget } from "../clients.js";
 import { valuesOf } from "../http/destination.js";
 import { copyRequestHeaders, passBody, responseHeaders } from "../http/exchange.js";
 import { BOUNDARY_HEADER } from "../http/own-response.js";
-import { type EgressLimits, type Share, SharedBudget } from "../limits.js";
 
 interface Coding {
   readonly open: () => Transform;

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { type Duplex, finished, pipeline, type Readable, type Writable } from "node:stream";
 import { SmallPieces } from "@ambit/core/plugin";
 import { formatTarget, type Target } from "../../target.js";
-import type { EgressLimits } from "../limits.js";
+import type { EgressLimits } from "../clients.js";
 import { join } from "../tunnel/tunnel.js";
 import { type RawMessage, valuesOf } from "./destination.js";
 import { BOUNDARY_HEADER, bytesOf, headersOf, type OwnResponse, upstreamFailure } from "./own-response.js";

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import { codeOf } from "@ambit/core/plugin";
 import type { AdmittedDestination } from "../../decide.js";
+import type { EgressLimits } from "../clients.js";
 import type { Gate } from "../gate.js";
-import type { EgressLimits } from "../limits.js";
 import { SocketReader } from "../socket-reader.js";
 
 /** A fatal `access_denied` alert (RFC 8446 section 6): the client reports a refusal and not a broken connection. */
