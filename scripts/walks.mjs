@@ -99,6 +99,8 @@ async function firstProcess(backend, counter) {
 
 async function localWalk() {
   const { LocalSandbox, configSchema } = await import("../plugins/sandbox-local/dist/index.js");
+  // The backend loads these modules with its first sandbox; what they do while they are loaded is no step of the walk.
+  await import("../plugins/sandbox-local/dist/confined/session.js");
   const folder = await mkdtemp(join(tmpdir(), "ambit-walk-"));
   const backend = new LocalSandbox(configSchema.parse({ dataFolder: folder }));
   try {
