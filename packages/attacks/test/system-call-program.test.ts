@@ -5,12 +5,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
 import {
-  allowedCalls,
   foreignCallProgram,
+  numberOf,
   resultsIn,
   type SeccompArchitecture,
   seccompArchitectures,
-  syscallNumber,
   systemCallProgram,
 } from "../src/system-calls/index.js";
 
@@ -43,7 +42,7 @@ describe("the program that makes system calls", () => {
     "makes each with all its arguments, in order (%s)",
     async (architecture, context) => {
       const named = (name: string, ...values: bigint[]) => ({
-        number: allowedCalls.find((call) => call.name === name)?.numbers[architecture] ?? -1,
+        number: numberOf(name, architecture),
         arguments: values,
       });
       const mapping = (descriptor: bigint, offset: bigint) =>
@@ -54,7 +53,7 @@ describe("the program that makes system calls", () => {
           named("getpid"),
           named("close", -1n),
           named("lseek", -1n, 0n, 0n),
-          { number: syscallNumber("socket", architecture) ?? -1, arguments: [1n, 15n] },
+          { number: numberOf("socket", architecture), arguments: [1n, 15n] },
           mapping(-1n, 0n),
           mapping(99n, 0n),
           mapping(-1n, 1n),

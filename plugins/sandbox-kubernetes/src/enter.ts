@@ -1,12 +1,6 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import {
-  allowedCalls,
-  type SeccompArchitecture,
-  syscallNumber,
-  tableAddress,
-  withTable,
-} from "@ambit/attacks/system-calls";
+import { numberOf, type SeccompArchitecture, tableAddress, withTable } from "@ambit/attacks/system-calls";
 import {
   allowedNumbers,
   assemble,
@@ -77,7 +71,7 @@ export function enteringSteps(
   architecture: SeccompArchitecture,
   { podShape, isNetworkOpen, folders, sealed }: Entering,
 ): readonly Step[] {
-  const call = (name: string) => callIn(architecture, name);
+  const call = (name: string) => numberOf(name, architecture);
   const ownNetwork: readonly Step[] = [
     { call: call("unshare"), arguments: [newNetwork], failure: "no network namespace can be made" },
     {
@@ -162,7 +156,7 @@ export function openingSteps(architecture: SeccompArchitecture): readonly Step[]
   return [
     ...userNamespaceTest(architecture),
     {
-      call: callIn(architecture, "mount"),
+      call: numberOf("mount", architecture),
       // Flags that the runtime has set can't be taken away, and more of them do no harm.
       arguments: [0, text("/"), 0, remount | bind | noSuid | noDevices],
       failure: "/ can't be mounted with the right to write",
@@ -175,7 +169,7 @@ export function mountingSteps(
   architecture: SeccompArchitecture,
   { onDisk, inMemory, files }: PodMounts,
 ): readonly Step[] {
-  const call = callIn(architecture, "mount");
+  const call = numberOf("mount", architecture);
   return [
     ...onDisk.map((path) => ({
       call,
@@ -204,12 +198,12 @@ const [currentFolder, closeOnExecute] = [-100, 0o200_0000];
 /** Ends a program whose root is the node's. Pure. */
 const userNamespaceTest = (architecture: SeccompArchitecture): readonly Step[] => [
   {
-    call: callIn(architecture, "openat"),
+    call: numberOf("openat", architecture),
     arguments: [currentFolder, text("/proc/self/uid_map"), closeOnExecute],
     failure: "/proc/self/uid_map can't be opened",
   },
   {
-    call: callIn(architecture, "read"),
+    call: numberOf("read", architecture),
     arguments: ["last result", "buffer", 128],
     failure: "/proc/self/uid_map can't be read",
   },
@@ -283,18 +277,5 @@ function wordsOf(values: readonly bigint[]): Buffer {
   return words;
 }
 
-/** A system call's number on a machine. @throws Error when none is known */
-export function callIn(architecture: SeccompArchitecture, name: string): number {
-  const allowed = allowedCalls.find((call) => call.name === name)?.numbers[architecture];
-  const number = allowed ?? (isRuled(name) ? syscallNumber(name, architecture) : undefined);
-  if (number === undefined) throw new Error(`no number of the system call ${name} is known`);
-  return number;
-}
-
 /** A pointer to a text, which ends with NUL. Pure. */
 export const text = (content: string): Argument => ({ bytes: Buffer.from(`${content}\0`) });
-
-/** Calls that the program makes before the filter is loaded, which allows them with some arguments or never. */
-const ruledCalls = ["unshare", "mount", "ioctl", "socket"] as const;
-const isRuled = (name: string): name is (typeof ruledCalls)[number] =>
-  ruledCalls.some((ruled) => ruled === name);

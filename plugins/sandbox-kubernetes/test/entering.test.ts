@@ -3,11 +3,11 @@ import { execFile } from "node:child_process";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { isSeccompArchitecture, seccompArchitectures } from "@ambit/attacks/system-calls";
+import { isSeccompArchitecture, numberOf, seccompArchitectures } from "@ambit/attacks/system-calls";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { describeUnless } from "../../../scripts/vitest/skip-without.ts";
 import type { PodShape } from "../src/enter.js";
-import { callIn, enteringProgram, type Step, stepsProgram } from "../src/enter.js";
+import { enteringProgram, type Step, stepsProgram } from "../src/enter.js";
 import { inPod, noPod, unknownMachine } from "./support/user-namespace.js";
 
 const execute = promisify(execFile);
@@ -157,13 +157,13 @@ for one in ${families}:
     const options = { podShape: "user-namespace", isNetworkOpen: false, folders: [], sealed: [] } as const;
     expect(enteringProgram(machine, options).length).toBeLessThan(6_000);
     const bytes = Buffer.from("a step\n");
-    const write = callIn(machine, "write");
+    const write = numberOf("write", machine);
     const steps: Step[] = [
       { call: write, arguments: [1, { bytes }, bytes.length], failure: "it can't write" },
-      { call: callIn(machine, "dup"), arguments: [1], failure: "no descriptor can be had" },
+      { call: numberOf("dup", machine), arguments: [1], failure: "no descriptor can be had" },
       { call: write, arguments: ["last result", { bytes }, 2], failure: "its copy can't be written" },
     ];
-    const failing = { call: callIn(machine, "close"), arguments: [-1], failure: "the step failed" };
+    const failing = { call: numberOf("close", machine), arguments: [-1], failure: "the step failed" };
     const emulator = machine === "x64" ? "qemu-x86_64" : "qemu-aarch64";
     const take = async (name: string, ...taken: Step[]) => {
       const path = join(folder, `${name}-${machine}`);

@@ -10,7 +10,6 @@ import {
   resultsIn,
   type SeccompArchitecture,
   seccompArchitectures,
-  syscallNumber,
   systemCallProgram,
 } from "../system-calls/index.js";
 import type { KernelInside } from "./standard-probe.js";
@@ -36,10 +35,8 @@ export async function kernelOf(sandbox: Sandbox, bench: Looking): Promise<Kernel
 
 /** Of a call that every machine has and every filter allows; undefined where no such program runs. */
 async function firstResult(sandbox: Sandbox, bench: Looking, machine: SeccompArchitecture) {
-  const number = syscallNumber(allowedCall.call, machine) ?? -1;
-  const call = { number, arguments: allowedCall.arguments };
   try {
-    return (await runProgram(sandbox, bench, systemCallProgram(machine, [call]))).results[0];
+    return (await runProgram(sandbox, bench, systemCallProgram(machine, [allowedCall(machine)]))).results[0];
   } catch (error) {
     if (bench.signal.aborted) throw error;
     return undefined;

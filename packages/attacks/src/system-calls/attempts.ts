@@ -1,5 +1,11 @@
 import type { Capability } from "@ambit/core/plugin";
-import { type NumberedCall, type SeccompArchitecture, type SyscallName, syscallNumber } from "./calls.js";
+import {
+  type NumberedCall,
+  numberOf,
+  type SeccompArchitecture,
+  type SyscallName,
+  syscallNumber,
+} from "./calls.js";
 
 /**
  * A system call that may bypass what a sandbox is made of, with arguments that the kernel refuses: it has no effect. A
@@ -151,15 +157,12 @@ const groups: readonly (readonly [readonly Capability[], readonly Row[]])[] = [
 ];
 
 /** A call that every filter allows must reach the kernel: a sandbox that refuses everything proves nothing. */
-export const allowedCall = {
-  name: "socket 1",
-  call: "socket",
-  arguments: [1n, invalidSocketType],
-} as const satisfies {
-  readonly name: string;
-  readonly call: SyscallName;
-  readonly arguments: readonly bigint[];
-};
+export const allowedCall = (architecture: SeccompArchitecture) =>
+  ({
+    name: "socket 1",
+    number: numberOf("socket", architecture),
+    arguments: [1n, invalidSocketType],
+  }) as const satisfies NumberedCall & { readonly name: string };
 
 /** The attempts of a machine, in the groups that are reported together. */
 export function callAttempts(architecture: SeccompArchitecture): readonly CallAttempt[] {

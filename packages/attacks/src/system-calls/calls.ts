@@ -1,6 +1,7 @@
 /** The system calls of Linux by their numbers, those that programs need, and programs that do nothing but make some. */
 
 import { readFileSync } from "node:fs";
+import { constants } from "node:os";
 
 /**
  * The system calls that programs need: those that Docker's default profile allows, without the ones that only container
@@ -199,6 +200,14 @@ export function syscallNumber(name: SyscallName, architecture: SeccompArchitectu
   return numbers[architecture];
 }
 
+/** The number on this machine of a call that programs need, or that the rules name. @throws Error when none is known */
+export function numberOf(name: string, architecture: SeccompArchitecture): number {
+  const allowed = allowedCalls.find((call) => call.name === name)?.numbers[architecture];
+  const number = allowed ?? (isSyscallName(name) ? syscallNumber(name, architecture) : undefined);
+  if (number === undefined) throw new Error(`no number of the system call ${name} is known`);
+  return number;
+}
+
 /** Of the compiled programs. */
 const programsFolder = new URL("../../native/", import.meta.url);
 
@@ -238,6 +247,13 @@ export function resultsIn(output: Uint8Array): readonly number[] {
   return Array.from({ length: Math.floor(bytes.length / 8) }, (_, index) =>
     Number(bytes.readBigInt64LE(index * 8)),
   );
+}
+
+/** A result in words: the error's name, or `success`. Without one, `no answer`. */
+export function wordFor(result: number | undefined): string {
+  if (result === undefined) return "no answer";
+  if (result >= 0) return "success";
+  return Object.entries(constants.errno).find(([, errno]) => errno === -result)?.[0] ?? String(result);
 }
 
 /** Where a program's file is in its memory (scripts/native/program.ld). */

@@ -7,6 +7,7 @@ export {
   foreignCallProgram,
   isSeccompArchitecture,
   type NumberedCall,
+  numberOf,
   resultsIn,
   type SeccompArchitecture,
   type SyscallName,
@@ -17,4 +18,5 @@ export {
   systemCallProgram,
   tableAddress,
   withTable,
+  wordFor,
 } from "./calls.js";

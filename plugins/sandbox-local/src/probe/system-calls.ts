@@ -8,8 +8,8 @@ import {
   resultsIn,
   type SeccompArchitecture,
   type SyscallName,
-  syscallNumber,
   systemCallProgram,
+  wordFor,
 } from "@ambit/attacks/system-calls";
 import { errnoOf, x32Bit } from "@ambit/backend-kit/system-call-filter";
 import { type Claim, claims } from "../claims.js";
@@ -64,7 +64,7 @@ export const systemCalls: LocalTrial = {
     expectThat(isSeccompArchitecture(architecture), `no system call is known on ${architecture}`);
     const sandbox = await bench.closed();
     const attempts = refusals(architecture);
-    const allowed = { ...allowedCall, number: syscallNumber(allowedCall.call, architecture) ?? -1 };
+    const allowed = allowedCall(architecture);
     const program = systemCallProgram(architecture, [...attempts, allowed]);
     const made = await runPrograms(sandbox, program, foreignCallProgram(architecture), attempts.length + 1);
     const { results, code } = made;
@@ -74,7 +74,7 @@ export const systemCalls: LocalTrial = {
     );
     expectThat(
       results.at(-1) === -constants.errno.EINVAL,
-      `the call ${allowedCall.name} didn't reach the kernel (${wordFor(results.at(-1))}), so nothing is proven`,
+      `the call ${allowed.name} didn't reach the kernel (${wordFor(results.at(-1))}), so nothing is proven`,
     );
     const foreign = made.foreign && judgeForeign(made.foreign);
     return Object.fromEntries(
@@ -153,10 +153,4 @@ async function runPrograms(
     code: code ?? Number.NaN,
     ...(foreignCode === undefined ? {} : { foreign: { results: all.slice(count), code: foreignCode } }),
   };
-}
-
-function wordFor(result: number | undefined): string {
-  if (result === undefined) return "no answer";
-  if (result >= 0) return "success";
-  return Object.entries(constants.errno).find(([, errno]) => errno === -result)?.[0] ?? String(result);
 }

@@ -2,7 +2,7 @@ import { type Attempts, reachedOf } from "../../inside/attempts.js";
 import { lookOutside, tryInside } from "../../inside/look.js";
 import { EgressRules } from "../../probe/egress-rules.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
-import { syscallNumber } from "../../system-calls/index.js";
+import { numberOf } from "../../system-calls/index.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
 import { callInside, killed, type SystemCallResult } from "../kernel.js";
 import type { ProbeTarget } from "../standard-probe.js";
@@ -85,7 +85,7 @@ const otherSockets: readonly { readonly name: string; readonly arguments: readon
  * socket of them. @returns what was shown, and of which the kernel has none.
  */
 async function otherSocketsRefused(bench: StandardBench): Promise<string> {
-  const number = syscallNumber("socket", (await bench.kernel()).machine) ?? -1;
+  const number = numberOf("socket", (await bench.kernel()).machine);
   const calls = otherSockets.map((one) => ({ number, arguments: one.arguments }));
   const [open, closed] = [
     await callInside(await bench.unlimited(), bench, calls),

@@ -3,10 +3,9 @@ import type { Sandbox } from "@ambit/core/plugin";
 import type { Attempts } from "../../inside/attempts.js";
 import { tryInside } from "../../inside/look.js";
 import { expectConclusive, expectThat } from "../../probe/trial.js";
-import { resultsIn, systemCallProgram } from "../../system-calls/index.js";
+import { numberOf, resultsIn, systemCallProgram } from "../../system-calls/index.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
 
-const numbers = { x64: { shmget: 29, shmctl: 31 }, arm64: { shmget: 194, shmctl: 195 } };
 const createForAll = 0o1666n;
 const remove = 0n;
 const bytes = 4_096n;
@@ -16,7 +15,8 @@ export const sharedMemoryTrial: StandardTrial = {
   shows: ["process.contained"],
   async run(bench) {
     const [closed, other] = await Promise.all([bench.closed(), bench.unlimited()]);
-    const { shmget, shmctl } = numbers[(await bench.kernel()).machine];
+    const { machine } = await bench.kernel();
+    const [shmget, shmctl] = [numberOf("shmget", machine), numberOf("shmctl", machine)];
     const key = BigInt(0x4d00_0000 + randomInt(0x100_0000));
     const path = `/dev/shm/ambit-probe-${randomUUID()}`;
     const made = await look(bench, closed, [shmget, key, bytes, createForAll], {

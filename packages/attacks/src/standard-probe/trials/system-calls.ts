@@ -5,9 +5,10 @@ import {
   allowedCall,
   type CallAttempt,
   callAttempts,
+  numberOf,
   type SeccompArchitecture,
   type SyscallName,
-  syscallNumber,
+  wordFor,
 } from "../../system-calls/index.js";
 import type { StandardBench, StandardTrial } from "../bench.js";
 import { callInside, killed, type SystemCallResult } from "../kernel.js";
@@ -40,11 +41,11 @@ export function systemCallsTrial(further: readonly SyscallName[] = []): Standard
       const { machine, isGvisor } = await bench.kernel();
       if (isGvisor) return await ofGvisor(bench, sandbox, shows);
       const attempts = attemptsOn(machine);
-      const allowed = { ...allowedCall, number: syscallNumber(allowedCall.call, machine) ?? -1 };
+      const allowed = allowedCall(machine);
       const results = await callInside(sandbox, bench, [...attempts, allowed]);
       expectConclusive(
         results.at(-1) === -EINVAL,
-        `the call ${allowedCall.name} didn't reach the kernel (${wordFor(results.at(-1))}), so nothing is shown`,
+        `the call ${allowed.name} didn't reach the kernel (${answerWord(results.at(-1))}), so nothing is shown`,
       );
       return Object.fromEntries(
         shows.map((capability) => [capability, judge(capability, attempts, results)]),
@@ -55,7 +56,7 @@ export function systemCallsTrial(further: readonly SyscallName[] = []): Standard
 
 /** What its calls do stays inside; but a socket to the hypervisor would be one. */
 async function ofGvisor(bench: StandardBench, sandbox: Sandbox, shows: readonly Capability[]) {
-  const number = syscallNumber("socket", (await bench.kernel()).machine) ?? -1;
+  const number = numberOf("socket", (await bench.kernel()).machine);
   const [result = 0] = await callInside(sandbox, bench, [{ number, arguments: [vsock, stream, 0n] }]);
   expectThat(result === killed || result < 0, "a socket to the hypervisor can be opened (vsock)");
   return Object.fromEntries(
@@ -76,13 +77,8 @@ function judge(
   const passed = tried.filter(({ result }) => !refusals.includes(result));
   if (passed.length === 0)
     return `${tried.length} system calls were refused, and one that is harmless wasn't`;
-  const words = passed.map(({ name, result }) => `${name} (${wordFor(result)})`);
+  const words = passed.map(({ name, result }) => `${name} (${answerWord(result)})`);
   return new NotProven(`system calls reach the kernel: ${words.join(", ")}`);
 }
 
-function wordFor(result: SystemCallResult | undefined): string {
-  if (result === undefined) return "no answer";
-  if (result === killed) return killed;
-  if (result >= 0) return "success";
-  return Object.entries(constants.errno).find(([, errno]) => errno === -result)?.[0] ?? String(result);
-}
+const answerWord = (result: SystemCallResult | undefined) => (result === killed ? killed : wordFor(result));
