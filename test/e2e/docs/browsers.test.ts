@@ -74,7 +74,10 @@ async function reservedPort() {
 async function serveFor(origins: readonly string[]): Promise<Server> {
   const home = await emptyFolder();
   const file = join(home, "ambit.config.json");
-  await writeFile(file, JSON.stringify({ extends: "defaults", server: { origins } }));
+  await writeFile(
+    file,
+    JSON.stringify({ extends: "defaults", server: { origins }, probes: { keepAcrossRestarts: true } }),
+  );
   // Both programs have one session.
   return serve({ AMBIT_TOKEN: token, AMBIT_SQLITE_FILE: join(home, "runs.sqlite") }, ["--config", file]);
 }

@@ -5,6 +5,7 @@ import { emptyFolder, type Server, serve } from "../support/ambit.js";
 /** With the default plugins, and other settings of the configuration. */
 export async function servePreviews(preview: object, more: object = {}): Promise<Server> {
   const file = join(await emptyFolder(), "ambit.config.json");
-  writeFileSync(file, JSON.stringify({ extends: "defaults", server: { preview }, ...more }));
+  const probes = { keepAcrossRestarts: true };
+  writeFileSync(file, JSON.stringify({ extends: "defaults", server: { preview }, probes, ...more }));
   return serve({}, ["--config", file]);
 }

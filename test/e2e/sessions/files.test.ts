@@ -25,7 +25,10 @@ it("an open session's workspace is seen between its runs and in one, by its proj
   const folder = await emptyFolder();
   const token = `sha256:${createHash("sha256").update(tenantToken).digest("hex")}`;
   const configuration = join(folder, "ambit.json");
-  writeFileSync(configuration, JSON.stringify({ tokens: [{ token, project: "other" }] }));
+  writeFileSync(
+    configuration,
+    JSON.stringify({ tokens: [{ token, project: "other" }], probes: { keepAcrossRestarts: true } }),
+  );
   const server = await serve({ AMBIT_TOKEN: operatorToken }, ["--config", configuration]);
   const operator = new AmbitClient({ url: server.url, token: operatorToken, projectId: "acme" });
   const tenant = new AmbitClient({ url: server.url, token: tenantToken });

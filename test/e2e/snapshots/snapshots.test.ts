@@ -119,7 +119,12 @@ describe("snapshots of a session", { timeout: 120_000 }, () => {
     const config = join(folder, "config.json");
     writeFileSync(
       config,
-      JSON.stringify({ extends: "defaults", tokens, workspace: { maxSnapshotsPerProject: 1 } }),
+      JSON.stringify({
+        extends: "defaults",
+        tokens,
+        workspace: { maxSnapshotsPerProject: 1 },
+        probes: { keepAcrossRestarts: true },
+      }),
     );
     const server = await serve({ AMBIT_TOKEN: "operators" }, ["--config", config]);
     const [one, two] = ["one", "two"].map((name) => ({ authorization: `Bearer ${name}` }));
