@@ -19,7 +19,7 @@ async function terminal() {
     abort.abort();
     rmSync(folder, { recursive: true });
   });
-  const sandbox = { ...hostSandbox(folder), image: { searchPath: programs } };
+  const sandbox = { ...hostSandbox(folder), image: { searchPath: programs, copyRoot: "/", mounted: false } };
   const opened = await openTerminal(sandbox, { columns: 80, rows: 24 }, abort.signal);
   let printed = "";
   const decoder = new TextDecoder();
