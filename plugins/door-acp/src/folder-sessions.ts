@@ -76,15 +76,20 @@ export class FolderSessions {
     return `${editorId}.${randomUUID().slice(0, 8)}`;
   }
 
-  /** The latest first. */
+  /** The latest first, each named by its first run, or the earliest that is newer than all runs of the sessions left out. */
   async list(): Promise<readonly ListedSession[]> {
-    const runs = Map.groupBy(await this.#runs(), editorSession);
-    const latest = [...runs].slice(0, maxSessions);
+    const latest = new Map<string, { readonly newest: StoredRun; readonly first: StoredRun }>();
+    for await (const run of this.client.eachRun()) {
+      const id = editorSession(run);
+      if (!idPattern.test(id)) continue;
+      const { newest } = latest.get(id) ?? { newest: run };
+      if (!latest.has(id) && latest.size === maxSessions) break;
+      latest.set(id, { newest, first: run });
+    }
     return await Promise.all(
-      latest.map(async ([sessionId, [newest, ...earlier]]) => {
-        const first = earlier.at(-1) ?? newest;
-        const request = first && (await this.#requestOf(first));
-        const { endedAt, startedAt, createdAt = "" } = newest ?? {};
+      [...latest].map(async ([sessionId, { newest, first }]) => {
+        const request = await this.#requestOf(first);
+        const { endedAt, startedAt, createdAt } = newest;
         const updatedAt = endedAt ?? startedAt ?? createdAt;
         return { sessionId, title: titleOf(promptOf(request, this.folder)), updatedAt };
       }),
@@ -93,7 +98,11 @@ export class FolderSessions {
 
   /** The first one first. None: there is no such session in the folder. */
   async turns(sessionId: string): Promise<readonly StoredTurn[]> {
-    const runs = (await this.#runs()).filter((run) => editorSession(run) === sessionId).slice(0, maxTurns);
+    const runs: StoredRun[] = [];
+    for await (const run of this.client.eachRun()) {
+      if (editorSession(run) === sessionId) runs.push(run);
+      if (runs.length === maxTurns) break;
+    }
     const turns: StoredTurn[] = [];
     for (const run of runs.reverse()) turns.push(await this.#turnOf(run));
     return turns;
@@ -101,7 +110,7 @@ export class FolderSessions {
 
   /** Deletes its runs. One that goes on is cancelled first. */
   async delete(sessionId: string): Promise<void> {
-    for (const run of await this.#runs()) {
+    for (const run of await Array.fromAsync(this.client.eachRun())) {
       if (editorSession(run) !== sessionId) continue;
       if (run.state !== "ended") {
         await this.client.cancelRun(run.runId).catch(unlessMissing);
@@ -109,10 +118,6 @@ export class FolderSessions {
       }
       await this.client.deleteRun(run.runId).catch(unlessMissing);
     }
-  }
-
-  async #runs(): Promise<StoredRun[]> {
-    return await Array.fromAsync(this.client.eachRun());
   }
 
   async #requestOf({ runId }: StoredRun): Promise<RunRequest | undefined> {

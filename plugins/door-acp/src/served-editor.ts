@@ -167,8 +167,8 @@ class ServedEditor {
   /** A session of an earlier process, or of this one. @throws RequestError for one of another folder */
   async #reopen(sessionId: string, opening: Opening, client: AgentContext) {
     const folder = await this.#folder(opening.cwd);
-    await this.#close(sessionId);
-    const turns = await this.#sessionsOf(folder).turns(sessionId);
+    const sessions = this.#sessionsOf(folder);
+    const turns = await sessions.turns(sessionId);
     if (turns.length === 0)
       throw new RequestError(
         -32_002,
@@ -177,7 +177,12 @@ class ServedEditor {
           sessionId,
         },
       );
-    return { session: await this.#open(folder, sessionId, turns, opening, client), turns };
+    const live = this.#sessions.get(sessionId);
+    const session = await this.#open(folder, sessionId, turns, opening, client);
+    if (live === undefined) return { session, turns };
+    await live.close();
+    // Its turn may have gone on until now.
+    return { session, turns: await sessions.turns(sessionId) };
   }
 
   #sessionsOf(folder: UserFolder): FolderSessions {

@@ -256,6 +256,10 @@ describe("ambit acp", { timeout: 60_000 }, () => {
   it("shows a session again in a new process, to the folder that it belongs to", async () => {
     const own = newFolder();
     const id = await session(own);
+    // What can't be loaded doesn't end the session.
+    await expect(
+      editor.agent.request("session/load", { sessionId: id, cwd: own, mcpServers: [] }),
+    ).rejects.toThrow("There is no session");
     await editor.prompt(id, "say remember me\nwrite kept.txt x");
     await editor.agent.request("session/close", { sessionId: id });
     const later = await started(["--agent", "demo"]);
