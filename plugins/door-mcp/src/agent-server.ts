@@ -18,7 +18,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { type DoorConfig, requestSchema } from "./config.js";
-import { contentOf, fileOf, fileTemplates, maxFileBytes } from "./file-resources.js";
+import { bytesOf, contentOf, fileOf, fileTemplates, maxFileBytes } from "./file-resources.js";
 import {
   failedOutcome,
   invalidOutcome,
@@ -128,10 +128,8 @@ async function readFile(runs: Runs, uri: string): Promise<ReadResourceResult> {
   const file = fileOf(uri);
   if (file === undefined) throw new ResourceNotFoundError(uri);
   try {
-    const response = await runs.file(file.runId, file.path);
-    if (Number(response.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= maxFileBytes)
-      return { contents: [contentOf(uri, Buffer.from(await response.arrayBuffer()))] };
-    await response.body?.cancel();
+    const bytes = await bytesOf(await runs.file(file.runId, file.path), maxFileBytes);
+    if (bytes !== undefined) return { contents: [contentOf(uri, bytes)] };
   } catch (error) {
     if (error instanceof AmbitError && error.status === 404)
       throw new ResourceNotFoundError(uri, error.message);

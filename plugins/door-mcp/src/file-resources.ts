@@ -34,6 +34,19 @@ export function fileOf(uri: string): { readonly runId: string; readonly path: st
 
 export type FileContent = ReadResourceResult["contents"][number];
 
+/** The bytes of a file; undefined where it has more than these. */
+export async function bytesOf({ headers, body }: Response, maxBytes: number): Promise<Buffer | undefined> {
+  if (Number(headers.get("content-length")) > maxBytes) return void (await body?.cancel());
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of body ?? []) {
+    size += part.length;
+    if (size > maxBytes) return undefined;
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
 /** A text, where its bytes are one. Pure. */
 export function contentOf(uri: string, bytes: Buffer): FileContent {
   try {

@@ -8,7 +8,7 @@ import {
   type RunResult,
 } from "@ambit/client";
 import { fileUrls } from "@ambit/client/conversation";
-import { contentOf, type FileContent, fileUri, maxEmbeddedBytes } from "./file-resources.js";
+import { bytesOf, contentOf, type FileContent, fileUri, maxEmbeddedBytes } from "./file-resources.js";
 import type { Outcome } from "./outcome.js";
 import { type Question, questionOf } from "./questions.js";
 
@@ -114,18 +114,21 @@ export class Runs {
     return hasUrls ? await fileUrls(this.#client, runId) : new Map();
   }
 
-  /** Short texts among a run's files, by their paths, where no URL opens them. */
+  /** Short texts among a run's files, by their paths, where no URL opens them. One that can't be read any more isn't among them. */
   async embedded({ runId, files = [] }: Outcome): Promise<ReadonlyMap<string, FileContent>> {
     const contents = new Map<string, FileContent>();
     if (this.#caller.opensUrls || runId === undefined) return contents;
     let bytesLeft = maxEmbeddedBytes;
     for (const { path, size } of files) {
       if (size > bytesLeft) continue;
-      const response = await this.file(runId, path);
-      const content = contentOf(fileUri(runId, path), Buffer.from(await response.arrayBuffer()));
-      if (!("text" in content)) continue;
+      const bytes = await this.file(runId, path).then(
+        (response) => bytesOf(response, bytesLeft),
+        unlessFailed,
+      );
+      const content = bytes && contentOf(fileUri(runId, path), bytes);
+      if (bytes === undefined || content === undefined || !("text" in content)) continue;
       contents.set(path, content);
-      bytesLeft -= size;
+      bytesLeft -= bytes.length;
     }
     return contents;
   }
@@ -161,4 +164,8 @@ export class Runs {
       throw error;
     }
   }
+}
+
+function unlessFailed(error: unknown): undefined {
+  if (!(error instanceof AmbitError)) throw error;
 }
