@@ -123,11 +123,21 @@ export async function sendUntrusted(
   if (outgoing.destroyed) return;
   outgoing.writeHead(200, { ...untrusted, ...headers });
   if (endsWithHeaders(outgoing)) return;
+  let hasLeft = true;
+  async function* parts() {
+    try {
+      yield* content;
+    } catch (error) {
+      hasLeft = outgoing.destroyed;
+      throw error;
+    }
+  }
   try {
-    await pipeline(Readable.from(content), outgoing);
+    await pipeline(Readable.from(parts()), outgoing);
   } catch (error) {
     // The connection has ended, which is all that a reader can learn after the header.
-    log.debug({ error }, "files were not sent to their end");
+    if (hasLeft) log.debug({ error }, "files were not sent to their end: their reader has left");
+    else log.warn({ error }, "files can't be sent to their end");
   }
 }
 
