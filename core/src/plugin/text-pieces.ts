@@ -220,6 +220,48 @@ export function wholeWords(text: string, max: number): string {
   return text.slice(0, end);
 }
 
+/** The end of a text that arrives in pieces, such as what a program printed last before it failed. */
+export class TextEnd {
+  readonly #decoder = new StringDecoder("utf8");
+  #text = "";
+  #isCut = false;
+
+  /** @param maxCharacters of it that are kept */
+  constructor(readonly maxCharacters: number) {}
+
+  push(piece: Uint8Array | string): void {
+    const all = this.#text + (typeof piece === "string" ? piece : this.#decoder.write(piece));
+    this.#isCut ||= all.length > this.maxCharacters;
+    // Half of a pair at the beginning belongs to what is left out.
+    this.#text = all.slice(Math.max(0, all.length - this.maxCharacters)).replace(/^[\uDC00-\uDFFF]/, "");
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+
+  /** Without the word that was cut at its beginning, `…` in its place: the other half of a secret wouldn't be recognised. */
+  get words(): string {
+    return this.#isCut ? this.#text.replace(/^\S*/, "…") : this.#text;
+  }
+
+  /** Without the line that was cut at its beginning. Empty where that is all of it. */
+  get lines(): string {
+    return this.#isCut ? this.#text.slice(this.#text.indexOf("\n") + 1 || this.#text.length) : this.#text;
+  }
+}
+
+/** The last characters that a stream has, when it ends or fails: a process that is killed breaks its output. */
+export async function endOf(stream: AsyncIterable<Uint8Array>, maxCharacters: number): Promise<string> {
+  const end = new TextEnd(maxCharacters);
+  try {
+    for await (const piece of stream) end.push(piece);
+  } catch {
+    // What arrived is all there is.
+  }
+  return end.text;
+}
+
 /** Resolves when all that waited before have had their turn. */
 let lastTurn = Promise.resolve();
 

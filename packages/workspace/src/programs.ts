@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { delimiter, dirname } from "node:path";
 import { isAmbitError, messageOf, OutputsFailed } from "@ambit/core";
-import { type Command, KeptPieces, type Process, type Sandbox } from "@ambit/core/plugin";
+import { type Command, endOf, KeptPieces, type Process, type Sandbox } from "@ambit/core/plugin";
 
 /**
  * Reads the program and its wish from stdin, and leaves the rest of it to the program: no file of it is in the sandbox, where
@@ -57,21 +57,6 @@ export async function feed(
     await writer.abort().catch(() => {});
   }
 }
-
-/** The last characters of what a process prints. */
-export async function endOf(stream: AsyncIterable<Uint8Array>, maxCharacters: number): Promise<string> {
-  const decoder = new TextDecoder();
-  let end = "";
-  try {
-    for await (const part of stream)
-      end = lastOf(end + decoder.decode(part, { stream: true }), maxCharacters);
-  } catch {
-    // The process was killed.
-  }
-  return end;
-}
-
-const lastOf = (text: string, count: number) => text.slice(Math.max(0, text.length - count));
 
 interface ScriptOptions {
   /** Further variables: the agent's aren't set. */

@@ -9,6 +9,7 @@ import {
   type McpServer,
   type Publication,
   pluginTokens,
+  TextEnd,
   type ToolSource,
   type ToolSourceScope,
 } from "@ambit/core/plugin";
@@ -28,14 +29,13 @@ const maxLineBytes = 2_000;
 /** Reads a server's stderr, which would block it when unread, logs it, and keeps its end. */
 export class LastWords {
   readonly #read: Promise<void>;
-  #end = "";
+  readonly #end = new TextEnd(maxOutputLength);
 
   /**
    * @param log called with each line: a secret that is split between two writes is complete in its line, where the log
    * recognises it. Of a line that is too long it gets only the length, since truncating might leave half a secret.
    */
   constructor(stream: ReadableStream<Uint8Array>, log: (line: string) => void) {
-    const decoder = new TextDecoder();
     const lines = new LineSplitter({
       maxBytes: maxLineBytes,
       standIn: (characters) => `[a line of ${characters} characters]`,
@@ -46,7 +46,7 @@ export class LastWords {
     const reading = stream.pipeTo(
       new WritableStream({
         write: (chunk) => {
-          this.#end = (this.#end + decoder.decode(chunk, { stream: true })).slice(-maxOutputLength);
+          this.#end.push(chunk);
           for (const line of lines.push(chunk)) logWritten(line);
         },
       }),
@@ -59,8 +59,7 @@ export class LastWords {
   async all(): Promise<string> {
     await Promise.race([this.#read, delay(maxWaitMs, undefined, { ref: false })]);
     // The rest of a truncated line might be part of a secret, which redaction wouldn't recognise.
-    const whole = this.#end.length < maxOutputLength ? 0 : this.#end.indexOf("\n") + 1 || maxOutputLength;
-    return this.#end.slice(whole).trim();
+    return this.#end.lines.trim();
   }
 }
 

@@ -90,7 +90,7 @@ export class Reaper {
   readonly #options: ReaperOptions;
   /** Open sessions with their count: one that is taken over again is opened before it is closed. */
   readonly #live = new Map<string, number>();
-  /** Leftovers that wait for a takeover, with the start of the wait, by name. */
+  /** Leftovers that wait for a takeover, with the start of the wait by `performance.now()`, by name. */
   #waiting = new Map<string, number>();
   readonly #replica: () => Promise<Replica>;
   #keepsReaping = false;
@@ -182,9 +182,9 @@ export class Reaper {
     for await (const { name, owner, remove } of this.#options.leftovers()) {
       if (owner === undefined || !(await this.#isOrphan(owner, replica))) continue;
       if (owner.fence !== undefined && owner.expires >= Date.now() / 1_000) {
-        const since = this.#waiting.get(name) ?? Date.now();
+        const since = this.#waiting.get(name) ?? performance.now();
         waiting.set(name, since);
-        if (Date.now() - since < (this.#options.takeoverMinutes ?? 0) * 60_000) continue;
+        if (performance.now() - since < (this.#options.takeoverMinutes ?? 0) * 60_000) continue;
       }
       try {
         await remove();

@@ -3,6 +3,7 @@ import { chmodSync, chownSync, mkdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Writable } from "node:stream";
 import { SafeSessionFiles } from "@ambit/backend-kit/safe-fs";
+import { TextEnd } from "@ambit/core/plugin";
 import { type DaemonSettings, homeName, type Requests, requestOf, workspaceName } from "../messages.js";
 import { type Channel, type ChannelListener, replyWithFailure } from "../transport/channels.js";
 import { streams } from "../transport/transport.js";
@@ -146,14 +147,12 @@ function untar(archive: string, into: string, onStarted: (stdin: Writable) => vo
     // Its exit code says why it doesn't read the rest.
     tar.stdin.on("error", () => undefined);
     onStarted(tar.stdin);
-    let said = "";
-    tar.stderr.on("data", (bytes: Buffer) => {
-      said = (said + bytes.toString("utf8")).slice(-500);
-    });
+    const said = new TextEnd(500);
+    tar.stderr.on("data", (bytes: Buffer) => said.push(bytes));
     tar.once("error", reject);
     tar.once("close", (code) => {
       if (code === 0) resolve();
-      else reject(new Error(`tar ended with ${code}: ${said.trim()}`));
+      else reject(new Error(`tar ended with ${code}: ${said.text.trim()}`));
     });
   });
 }

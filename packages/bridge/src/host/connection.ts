@@ -1,7 +1,7 @@
 /** The connection to a guest daemon: over pipes that follow each other, or over one for the whole lifetime of a sandbox. */
 
 import { randomBytes } from "node:crypto";
-import { type Log, messageOf, SandboxFailed, unlessAborted } from "@ambit/core/plugin";
+import { type Log, messageOf, SandboxFailed, TextEnd, unlessAborted } from "@ambit/core/plugin";
 import pRetry, { AbortError } from "p-retry";
 import { protocolVersion } from "../messages.js";
 import type {
@@ -257,8 +257,8 @@ class OpenPipe<Written> {
   #at = 0;
   readonly #watch: NodeJS.Timeout;
   #read = 0;
-  #lastActivityAt = Date.now();
-  #noise = "";
+  #lastActivityAt = performance.now();
+  readonly #noise = new TextEnd(maxNoiseLength);
   #closed: Promise<void> | undefined;
   #why: unknown;
 
@@ -275,7 +275,7 @@ class OpenPipe<Written> {
     this.#reader = pipe.output.getReader();
     this.writer = newWriter((error) => void this.close(error));
     this.#watch = setInterval(() => {
-      if (Date.now() - this.#lastActivityAt > heartbeatTimeoutMs)
+      if (performance.now() - this.#lastActivityAt > heartbeatTimeoutMs)
         void this.close(new Error(`nothing was heard for ${heartbeatTimeoutMs} ms`));
       else this.#say(["ping"]);
       // Each side considers the other lost when it is silent for too long.
@@ -314,7 +314,7 @@ class OpenPipe<Written> {
     } finally {
       clearTimeout(limit);
     }
-    const said = this.#noise.trim();
+    const said = this.#noise.text.trim();
     const why = this.#why instanceof Error ? this.#why.message : "its command ended";
     throw new Error(said === "" ? why : `${why}: ${said}`);
   }
@@ -324,7 +324,7 @@ class OpenPipe<Written> {
     for (;;) {
       for (let event = this.#waiting[this.#at]; event !== undefined; event = this.#waiting[this.#at]) {
         this.#at += 1;
-        if (event.kind === "noise") this.#noise = `${this.#noise}${event.text}`.slice(-maxNoiseLength);
+        if (event.kind === "noise") this.#noise.push(event.text);
         yield event;
       }
       const piece = await this.#reader.read().catch((error: unknown) => {
@@ -335,7 +335,7 @@ class OpenPipe<Written> {
         this.#why ??= new Error("The pipe ended");
         return;
       }
-      this.#lastActivityAt = Date.now();
+      this.#lastActivityAt = performance.now();
       this.#read += piece.value.length;
       this.#waiting = this.#events.push(piece.value);
       this.#at = 0;
@@ -506,7 +506,7 @@ export class DirectConnection {
   #isOpen = false;
   #failure: SandboxFailed | undefined;
   #isClosed = false;
-  #lastActivityAt = Date.now();
+  #lastActivityAt = performance.now();
   #watch: NodeJS.Timeout | undefined;
   #greeted: (version: number) => void = () => undefined;
   /** Output before the greeting, which may say why there is none. */
@@ -580,7 +580,7 @@ export class DirectConnection {
       };
       let broken: (() => void) | undefined;
       pipe.output.on("data", (bytes: Buffer) => {
-        this.#lastActivityAt = Date.now();
+        this.#lastActivityAt = performance.now();
         if (!this.#isOpen) this.#noise = (this.#noise + bytes.toString("latin1")).slice(0, maxNoiseLength);
         if (broken === undefined) {
           try {
@@ -611,7 +611,7 @@ export class DirectConnection {
   #watchOver(): void {
     const { heartbeatTimeoutMs, orphanTimeoutMs } = this.#options.bridge;
     this.#watch = setInterval(() => {
-      if (Date.now() - this.#lastActivityAt > heartbeatTimeoutMs)
+      if (performance.now() - this.#lastActivityAt > heartbeatTimeoutMs)
         this.#lost(new Error(`nothing was heard for ${heartbeatTimeoutMs} ms`));
       else this.#options.transport.signal("ping", 0);
       // Each side considers the other lost when it is silent for too long.

@@ -1,5 +1,5 @@
 import { SetupFailed } from "@ambit/core";
-import type { Command, Process, Sandbox } from "@ambit/core/plugin";
+import { type Command, type Process, type Sandbox, TextEnd } from "@ambit/core/plugin";
 import { searchPathOf } from "../programs.js";
 
 /** What the run's reader learns of its setup: the data of an event `data` with the name `setup`. */
@@ -89,7 +89,7 @@ function failureOf(name: string, code: number | null, by: string | null, tail: s
 /** What a command prints, within limits. */
 class Output {
   omitted = 0;
-  #end = "";
+  readonly #end = new TextEnd(maxTail);
 
   constructor(
     public left: number,
@@ -100,9 +100,9 @@ class Output {
     await Promise.all([stdin.close().catch(() => {}), this.#follow(stdout), this.#follow(stderr)]);
   }
 
-  /** Whole lines: a cut in the middle could leave a part of something that is redacted. */
+  /** Whole lines, or words of a long one: a cut in the middle could leave a part of something that is redacted. */
   get tail(): string {
-    const end = this.#end.length > maxTail ? this.#end.slice(-maxTail).replace(/^[^\n]*\n/, "") : this.#end;
+    const end = this.#end.lines || this.#end.words;
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed.
     return end.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]+/g, " ").trim();
   }
@@ -125,8 +125,7 @@ class Output {
 
   #take(text: string): void {
     if (text === "") return;
-    const all = this.#end + text;
-    this.#end = all.length > 2 * maxTail ? all.slice(-2 * maxTail) : all;
+    this.#end.push(text);
     if (this.left < text.length) {
       // Nothing is reported from the first piece on that doesn't fit, so that no piece is missing in the middle.
       this.left = 0;

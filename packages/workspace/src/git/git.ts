@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type Command, KeptPieces, type Sandbox } from "@ambit/core/plugin";
-import { endOf, feed, searchPathOf } from "../programs.js";
+import { type Command, endOf, KeptPieces, type Sandbox } from "@ambit/core/plugin";
+import { feed, searchPathOf } from "../programs.js";
 
 /** The input of a command. */
 export type Input = AsyncIterable<Uint8Array> | Uint8Array | string;

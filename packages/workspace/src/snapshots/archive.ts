@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { SnapshotFailed } from "@ambit/core";
-import type { Sandbox } from "@ambit/core/plugin";
+import { endOf, type Sandbox } from "@ambit/core/plugin";
 import { z } from "zod";
 import type { SnapshotProblem } from "../inside/snapshot/format.js";
-import { commandOf, endOf, feed, stdinOf } from "../programs.js";
+import { commandOf, feed, stdinOf } from "../programs.js";
 
 /**
  * A sandbox's workspace and home as one opaque archive: `packSnapshot` makes it, `unpackSnapshot` puts it into another sandbox.

@@ -6,7 +6,9 @@ import {
   type JsonObject,
   LineSplitter,
   type Log,
+  messageOf,
   type Process,
+  TextEnd,
   turnForText,
 } from "@ambit/core/plugin";
 import { agentGone, InputClosed, requestFailure, settledWithin } from "./failures.js";
@@ -436,35 +438,23 @@ function isMessage(value: JsonObject): value is JsonObject & AnyMessage {
 
 /** Keeps the end of a stream and discards the rest: an agent whose output isn't read blocks on a full pipe. */
 export class OutputTail {
-  readonly #decoder = new TextDecoder();
-  #text = "";
-  #isCut = false;
+  readonly #end: TextEnd;
 
   /** `limit` in characters. */
-  constructor(
-    stream: ReadableStream<Uint8Array>,
-    readonly limit = 8_192,
-  ) {
-    this.#drain(stream).catch((error: unknown) => {
-      this.#add(
-        `\n(its error output could not be read: ${error instanceof Error ? error.message : String(error)})`,
-      );
-    });
+  constructor(stream: ReadableStream<Uint8Array>, limit = 8_192) {
+    this.#end = new TextEnd(limit);
+    this.#drain(stream).catch((error: unknown) =>
+      this.#end.push(`\n(its error output could not be read: ${messageOf(error)})`),
+    );
   }
 
   /** A truncated word is left out: the rest of a secret wouldn't be recognised as one. */
   get text(): string {
-    return this.#isCut ? this.#text.replace(/^\S*/, "…") : this.#text;
+    return this.#end.words;
   }
 
   async #drain(stream: ReadableStream<Uint8Array>): Promise<void> {
-    for await (const chunk of stream) this.#add(this.#decoder.decode(chunk, { stream: true }));
-  }
-
-  #add(text: string): void {
-    const whole = `${this.#text}${text}`;
-    this.#isCut ||= whole.length > this.limit;
-    this.#text = whole.slice(-this.limit);
+    for await (const chunk of stream) this.#end.push(chunk);
   }
 }
 

@@ -5,6 +5,7 @@ import {
   isJsonObject,
   type JsonObject,
   type Log,
+  TextEnd,
 } from "@ambit/core/plugin";
 import type { Profile, ToolCallView, ToolIdentity } from "../profiles/profile.js";
 import { costOf } from "./answers.js";
@@ -34,7 +35,7 @@ export class UpdateReader {
   /** A failure of this turn that the agent reported outside the protocol. */
   failure: string | undefined;
   /** The end of its last text, for agents that report a failure only as text. */
-  #lastText = "";
+  readonly #lastText = new TextEnd(300);
 
   constructor(options: UpdateReaderOptions) {
     this.#options = options;
@@ -105,7 +106,7 @@ export class UpdateReader {
       const value = valueAt(meta, ...path);
       if (failed === undefined ? isJsonObject(value) : value === failed) {
         const words = isJsonObject(value) ? textAt(value, "title") : undefined;
-        return words ?? (shortLine(this.#lastText) || failed || "it gives no reason");
+        return words ?? (shortLine(this.#lastText.text) || failed || "it gives no reason");
       }
     }
     return undefined;
@@ -149,7 +150,7 @@ export class UpdateReader {
       this.#spoke = true;
       const parent = parentCallIn(update);
       if (this.#options.profile.quirks.failureMeta.length > 0 && parent === undefined)
-        this.#lastText = `${this.#lastText}${text}`.slice(-300);
+        this.#lastText.push(text);
       this.#blocks.add({ kind, text, source: textAt(update, "messageId"), parent });
       return;
     }

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as after } from "node:timers/promises";
 import { firstByteWithin, signalWithin } from "@ambit/backend-kit";
 import type { DirectPipe, DirectPlatform } from "@ambit/bridge";
-import { codeOf, SandboxFailed } from "@ambit/core/plugin";
+import { codeOf, endOf, SandboxFailed, TextEnd } from "@ambit/core/plugin";
 import type Docker from "dockerode";
 import { Header } from "tar";
 import type { DockerConfig } from "../config.js";
@@ -33,6 +33,8 @@ function headerOf(fields: ConstructorParameters<typeof Header>[0]): Buffer {
 }
 
 const root = "0:0";
+/** Characters of a command's output that are kept. */
+const maxOutputCharacters = 1_000;
 /** Milliseconds between two checks whether a container is gone. */
 const pollMs = 50;
 /** Milliseconds for the last output of a command that has ended. */
@@ -96,14 +98,8 @@ export class Container implements DirectPlatform {
     const { output } = this.#pipe ?? {};
     if (output === undefined || output.listenerCount("data") > 0) return "";
     const tooLong = setTimeout(() => output.destroy(), lastWordsMs);
-    let said = "";
-    try {
-      for await (const bytes of output) said = `${said}${bytes}`.slice(-1_000);
-    } catch {
-      // What arrived is all there is.
-    } finally {
-      clearTimeout(tooLong);
-    }
+    const said = await endOf(output, maxOutputCharacters);
+    clearTimeout(tooLong);
     return said.trim();
   }
 
@@ -159,12 +155,12 @@ export class Container implements DirectPlatform {
     signal.addEventListener("abort", stop, { once: true });
     try {
       if (input !== undefined) stream.write(input);
-      let output = "";
-      for await (const bytes of payloadsOf(stream)) output = `${output}${bytes}`.slice(-1_000);
+      const output = new TextEnd(maxOutputCharacters);
+      for await (const bytes of payloadsOf(stream)) output.push(bytes);
       const { ExitCode } = await stream.exec.inspect({
         abortSignal: signalWithin(this.#config.requestTimeoutMs, signal),
       });
-      return { code: ExitCode, output: output.trim() };
+      return { code: ExitCode, output: output.text.trim() };
     } finally {
       signal.removeEventListener("abort", stop);
       stream.destroy();

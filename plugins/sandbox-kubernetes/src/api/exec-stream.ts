@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { SandboxFailed, TextEnd } from "@ambit/core/plugin";
 import WebSocket, { type ClientOptions } from "ws";
 import { z } from "zod";
 import type { ApiServer } from "./server.js";
@@ -60,7 +60,7 @@ export class ExecStream {
   /** Settles when the command has ended. Rejects if that can't be known: the connection was lost. */
   readonly end: Promise<CommandEnd>;
   readonly #socket: WebSocket;
-  #errors = "";
+  readonly #errors = new TextEnd(maxErrorCharacters);
   #frame: Buffer | undefined;
   #isV5 = false;
 
@@ -84,7 +84,7 @@ export class ExecStream {
               controller.enqueue(content);
               if ((controller.desiredSize ?? 0) <= 0) socket.pause();
             } else if (channel === channels.errors) {
-              this.#errors = `${this.#errors}${content.toString("utf8")}`.slice(-maxErrorCharacters);
+              this.#errors.push(content);
             } else if (channel === channels.status && content.length > 0) {
               ended = readEnd(content);
               resolve(ended);
@@ -173,7 +173,7 @@ export class ExecStream {
 
   /** The last of what the command wrote to standard error. */
   get errors(): string {
-    return this.#errors.trim();
+    return this.#errors.text.trim();
   }
 
   /** Settles when the kernel has taken it. Rejects if the connection is lost. */

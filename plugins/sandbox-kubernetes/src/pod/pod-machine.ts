@@ -3,7 +3,7 @@
 import { setTimeout as after } from "node:timers/promises";
 import { isLate, signalWithin } from "@ambit/backend-kit";
 import type { BinaryPipe } from "@ambit/bridge";
-import { type Log, SandboxFailed } from "@ambit/core/plugin";
+import { type Log, SandboxFailed, TextEnd } from "@ambit/core/plugin";
 import type { V1Pod } from "@kubernetes/client-node";
 import type { ExecStream } from "../api/exec-stream.js";
 import { ApiError, asSandboxFailed, isGone } from "../api/server.js";
@@ -502,11 +502,9 @@ export class PodMachine {
     try {
       // A command that ends early doesn't read the rest: its exit code says why.
       if (input !== undefined) stream.write(input).catch(() => undefined);
-      let output = "";
-      const decoder = new TextDecoder();
-      for await (const bytes of stream.output)
-        output = `${output}${decoder.decode(bytes, { stream: true })}`.slice(-maxOutputCharacters);
-      return await this.#endOf(stream, output);
+      const output = new TextEnd(maxOutputCharacters);
+      for await (const bytes of stream.output) output.push(bytes);
+      return await this.#endOf(stream, output.text);
     } catch (error) {
       limit.throwIfAborted();
       throw error;
