@@ -273,22 +273,22 @@ function unheldIssues(
   const message = (what: string, instead: string) =>
     `${harness.id} doesn't ask before it uses its own tools, so ${what} can't be enforced: ${instead}, or use a harness that asks`;
   // A name that isn't published may be one of the agent's own; of MCP servers only the included tools are known yet.
-  const known = toolsNamed(request, harness);
+  const toolNames = toolsNamed(request, harness);
   const { default: mode, rules = [] } = request.permissions;
   const issues: Issue[] = [];
-  const unallowed = classesNotAllowed(request, known);
+  const unallowed = classesNotAllowed(request, toolNames);
   if (unallowed.length > 0 && (unaskedTools === "refuse" || mode === "deny")) {
     const instead = `allow them by rules for ${unallowed.join(", ")} (the boundary confines what they do), or set permissions.default to "allow"`;
     issues.push({ path: "permissions.default", message: message(`the default '${mode}'`, instead) });
   }
   for (const [index, { pattern, permission }] of rules.entries()) {
-    if (permission === "allow" || !mayMatchAgentTool(pattern, known)) continue;
+    if (permission === "allow" || !mayMatchAgentTool(pattern, toolNames)) continue;
     const instead = "remove it (a tool of an MCP server is known by mcpServers[].policy.tools.names)";
     const path = `permissions.rules[${index}].pattern`;
     issues.push({ path, message: message(`a rule for '${pattern}'`, instead) });
   }
   const denials =
-    ceiling === true ? ["every tool"] : ceiling.filter((pattern) => mayMatchAgentTool(pattern, known));
+    ceiling === true ? ["every tool"] : ceiling.filter((pattern) => mayMatchAgentTool(pattern, toolNames));
   if (denials.length > 0) {
     const instead = "its operator may leave it out of permissions.deny";
     const what = `this runner's denial of ${denials.join(", ")}`;

@@ -21,7 +21,7 @@ import { RunTools } from "./run-tools.js";
 export class CallPermissions {
   readonly #request: RunRequest;
   readonly #harness: Harness;
-  #known: KnownTools;
+  #toolNames: ToolNames;
 
   constructor(
     @inject(tokens.run) { request, plan }: PlannedRun,
@@ -30,32 +30,39 @@ export class CallPermissions {
   ) {
     this.#request = request;
     this.#harness = plan.harness.actor;
-    this.#known = toolsNamed(request, this.#harness);
+    this.#toolNames = toolsNamed(request, this.#harness);
   }
 
   /** The names of all tools that are published to the agent. @returns a warning for each rule that matches none. */
   learn(published: Iterable<string>): readonly Warning[] {
-    const { own, published: before } = this.#known;
-    this.#known = { own, published: new Set([...before, ...published]) };
-    return unusedRules(this.#request, this.#harness.id, this.#known);
+    const { own, published: before } = this.#toolNames;
+    this.#toolNames = { own, published: new Set([...before, ...published]) };
+    return unusedRules(this.#request, this.#harness.id, this.#toolNames);
   }
 
   /** The permission in force for a call. One that the user fulfils isn't asked about: answering it is the consent. */
-  effective(call: CallSubject, matches = matcherOf(call, this.#known)): Permission {
+  effective(call: CallSubject, matches = matcherOf(call, this.#toolNames)): Permission {
     const { ceiling } = this;
-    const { tool, input } = call;
-    const rules = { permissions: this.#request.permissions, ceiling, known: this.#known };
+    const { tool } = call;
+    const rules = { permissions: this.#request.permissions, ceiling, toolNames: this.#toolNames };
     const door = permissionOf(call, rules, matches);
     const permission = door === "ask" && this.tools.isByCaller(tool) ? "allow" : door;
-    return strictest(permission, this.tools.policies.permission(tool, input) ?? "allow");
+    return strictest(permission, this.#ofPolicy(call));
+  }
+
+  /** What the policy of its tool permits. Arguments that it can't read are a problem of the call, and need no permission. */
+  #ofPolicy({ tool, input }: CallSubject): Permission {
+    const decision = this.tools.policies.decide(tool, input);
+    if (decision?.kind === "denied") return "deny";
+    return decision?.kind === "permitted" ? decision.permission : "allow";
   }
 
   /** What the model reads of a call that is denied, and who denies it. */
   denial(call: CallSubject): { readonly why: string; readonly by: Denier } {
     const { name, tool, input } = call;
-    const ofPolicy = this.tools.policies.denial(tool, input);
-    if (ofPolicy !== undefined) return { why: ofPolicy, by: "policy" };
-    const isAboveCeiling = isDeniedBy(this.ceiling, matcherOf(call, this.#known));
+    const decision = this.tools.policies.decide(tool, input);
+    if (decision?.kind === "denied") return { why: decision.reason, by: "policy" };
+    const isAboveCeiling = isDeniedBy(this.ceiling, matcherOf(call, this.#toolNames));
     return { why: `Tool '${name}' is denied by policy.`, by: isAboveCeiling ? "policy" : "rule" };
   }
 
@@ -68,7 +75,7 @@ export class CallPermissions {
     if (servers.size === 0 && !this.#harness.supportsPermissionRequests) return false;
     if (this.effective(call) === "ask") return true;
     const [first] = servers.values();
-    const matches = matcherOf({ ...call, server: first }, this.#known);
+    const matches = matcherOf({ ...call, server: first }, this.#toolNames);
     return [...servers.values()].some((server) => this.effective({ ...call, server }, matches) === "ask");
   }
 }
@@ -77,7 +84,7 @@ export class CallPermissions {
 interface PermissionRules {
   readonly permissions: RunRequest["permissions"];
   readonly ceiling: PermissionCeiling;
-  readonly known: KnownTools;
+  readonly toolNames: ToolNames;
 }
 
 /**
@@ -87,8 +94,8 @@ interface PermissionRules {
  */
 export function permissionOf(
   call: CallSubject,
-  { permissions, ceiling, known }: PermissionRules,
-  matches = matcherOf(call, known),
+  { permissions, ceiling, toolNames }: PermissionRules,
+  matches = matcherOf(call, toolNames),
 ): Permission {
   const { name, tool, server } = call;
   // The class names and read-only hints of an agent count for its own tools alone.
@@ -107,10 +114,10 @@ function isDeniedBy(ceiling: PermissionCeiling, matches: PatternMatcher): boolea
 }
 
 /** Which rules match a call. It is the same for all servers. */
-function matcherOf(call: CallSubject, known: KnownTools): PatternMatcher {
+function matcherOf(call: CallSubject, toolNames: ToolNames): PatternMatcher {
   const { name, input, tool, server, toolClass } = call;
   if (tool === undefined && server === undefined)
-    return patternMatcher(call, classNamesOf(name, toolClass, known));
+    return patternMatcher(call, classNamesOf(name, toolClass, toolNames));
   // A published tool is decided on again where it is executed, by its actual arguments.
   return patternMatcher({ ...call, input: input ?? {} });
 }
@@ -144,7 +151,7 @@ function byDefault(mode: PermissionMode, readOnly: boolean | undefined): Permiss
 }
 
 /** The tools that a run's permissions can be about. */
-interface KnownTools {
+interface ToolNames {
   /** The agent's own; undefined when its harness doesn't list them. */
   readonly own: OwnTools | undefined;
   /** Names of the tools that are published to it, as far as they are known. */
@@ -163,7 +170,7 @@ const wordsFor: Readonly<Record<ToolClass, readonly string[]>> = {
 function classNamesOf(
   name: string,
   toolClass: ToolClass | undefined,
-  { own, published }: KnownTools,
+  { own, published }: ToolNames,
 ): ClassNames | undefined {
   const does = toolClass ?? (own !== undefined && Object.hasOwn(own, name) ? own[name] : undefined);
   if (does === undefined || does === "other") return undefined;
@@ -177,25 +184,27 @@ function wordsOf(toolClass: ToolClass, own: OwnTools | undefined): readonly stri
 
 /** A name of Claude Code's means just that tool where the agent has it. */
 function isClassWord(word: string, own: OwnTools | undefined): boolean {
-  return toolClasses.some((known) => known === word) || own === undefined || !Object.hasOwn(own, word);
+  return (
+    toolClasses.some((toolClass) => toolClass === word) || own === undefined || !Object.hasOwn(own, word)
+  );
 }
 
 /** Whether a pattern may be about a tool of the agent's own. */
-export function mayMatchAgentTool(pattern: string, known: KnownTools): boolean {
+export function mayMatchAgentTool(pattern: string, toolNames: ToolNames): boolean {
   const name = patternName(pattern);
-  return !known.published.has(name) || Object.values(wordsFor).some((words) => words.includes(name));
+  return !toolNames.published.has(name) || Object.values(wordsFor).some((words) => words.includes(name));
 }
 
 /** The classes among the agent's own tools that neither the default nor a rule for all of their calls allows. */
-export function classesNotAllowed({ permissions }: RunRequest, known: KnownTools): readonly ToolClass[] {
+export function classesNotAllowed({ permissions }: RunRequest, toolNames: ToolNames): readonly ToolClass[] {
   const { default: mode, rules = [] } = permissions;
   if (mode === "allow") return [];
-  const { own } = known;
+  const { own } = toolNames;
   const allowed = new Set(rules.flatMap((rule) => (rule.permission === "allow" ? [rule.pattern] : [])));
   const isAllowed = (name: string, toolClass: ToolClass) =>
     (mode === "allow_reads" && toolClass === "read") ||
     allowed.has(name) ||
-    (classNamesOf(name, toolClass, known)?.allowing.some((word) => allowed.has(word)) ?? false);
+    (classNamesOf(name, toolClass, toolNames)?.allowing.some((word) => allowed.has(word)) ?? false);
   // An agent whose tools aren't known may have any.
   return toolClasses.filter((toolClass) =>
     own === undefined
@@ -214,7 +223,7 @@ export function unaskedClasses(
 }
 
 /** What a request says about its tools. */
-export function toolsNamed(request: RunRequest, harness: Pick<Harness, "ownTools">): KnownTools {
+export function toolsNamed(request: RunRequest, harness: Pick<Harness, "ownTools">): ToolNames {
   const included = request.mcpServers.flatMap(({ policy }) => policy?.tools?.names ?? []);
   return {
     own: harness.ownTools,
@@ -228,14 +237,14 @@ export function hasUnnamedTools({ mcpServers }: RunRequest): boolean {
 }
 
 /** Rules about a tool that the run doesn't have, and which therefore have no effect. */
-export function unusedRules(request: RunRequest, agent: string, known: KnownTools): Warning[] {
+export function unusedRules(request: RunRequest, agent: string, toolNames: ToolNames): Warning[] {
   const { rules = [] } = request.permissions;
-  const { own } = known;
+  const { own } = toolNames;
   if (own === undefined) return [];
   const classes = toolClasses.filter((toolClass) => Object.values(own).includes(toolClass));
   const matchable = new Set([
     ...Object.keys(own),
-    ...known.published,
+    ...toolNames.published,
     ...classes.flatMap((toolClass) => wordsOf(toolClass, own)),
   ]);
   const tools = Object.keys(own);

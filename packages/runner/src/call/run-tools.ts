@@ -9,14 +9,7 @@ import {
   pluginReturns,
   RunTimedOut,
 } from "@ambit/core";
-import type {
-  InteractionPayload,
-  JsonObject,
-  McpServer,
-  Permission,
-  RunRequest,
-  ToolSpec,
-} from "@ambit/core/contract";
+import type { InteractionPayload, JsonObject, McpServer, RunRequest, ToolSpec } from "@ambit/core/contract";
 import type {
   Log,
   Publication,
@@ -126,12 +119,16 @@ export class RunTools {
 
   /** Why a call of one of the request's own tools can't be made, for the model. */
   async problem(tool: ToolSpec, input: JsonObject, signal: AbortSignal): Promise<string | undefined> {
-    return this.policies.problem(tool, input) ?? (await this.#arguments.problem(tool, input, signal));
+    const decision = this.policies.decide(tool, input);
+    if (decision?.kind === "malformed") return `Tool '${tool.name}' can't be called: ${decision.problem}`;
+    return await this.#arguments.problem(tool, input, signal);
   }
 
   /** What the user reads of a call besides its name and arguments. */
   details({ tool, input, files }: CallSubject): InteractionPayload {
-    return { ...this.policies.details(tool, input), ...files, ...(tool?.render && { render: tool.render }) };
+    const decision = this.policies.decide(tool, input);
+    const details = decision?.kind === "permitted" ? decision.details : {};
+    return { ...details, ...files, ...(tool?.render && { render: tool.render }) };
   }
 
   /**
@@ -150,7 +147,9 @@ export class RunTools {
       throw new PluginBrokeContract(`The plan has no executor for kind '${tool.kind}'.`);
     if (this.#runScope === undefined)
       throw new Error("A call was to be executed before its run was prepared.");
-    const call = { id, tool, arguments: input, context: this.policies.context(tool, input) };
+    const decision = this.policies.decide(tool, input);
+    const context = decision?.kind === "permitted" ? decision.context : undefined;
+    const call = { id, tool, arguments: input, context };
     const timeoutMs = tool.timeoutMs ?? this.limits.toolMs;
     const trace = this.events.observation.trace({ id, name: tool.name });
     const scope = { ...this.#runScope, ...trace, ...this.#identity(id), timeoutMs };
@@ -305,37 +304,16 @@ export class ResultSecrets {
 class ToolPolicies {
   constructor(private readonly policies: PlannedRun["toolPolicies"]) {}
 
-  /** The permission of a call; undefined for a tool that no policy governs, or while its arguments can't be read. */
-  permission(tool: ToolSpec | undefined, input: unknown): Permission | undefined {
-    const decision = this.#decide(tool, input);
-    if (decision === undefined || decision.kind === "malformed") return undefined;
-    return decision.kind === "denied" ? "deny" : decision.permission;
-  }
-
-  /** What is wrong with a call's arguments, for the model. */
-  problem(tool: ToolSpec, input: unknown): string | undefined {
-    const decision = this.#decide(tool, input);
-    return decision?.kind === "malformed"
-      ? `Tool '${tool.name}' can't be called: ${decision.problem}`
-      : undefined;
-  }
-
-  /** The reason for which a policy denies a call; undefined where none does. */
-  denial(tool: ToolSpec | undefined, input: unknown): string | undefined {
-    const decision = this.#decide(tool, input);
-    return decision?.kind === "denied" ? decision.reason : undefined;
-  }
-
-  /** What the user reads of a call besides its arguments. */
-  details(tool: ToolSpec | undefined, input: unknown): JsonObject {
-    const decision = this.#decide(tool, input);
-    return decision?.kind === "permitted" ? decision.details : {};
-  }
-
-  /** What the executor gets besides the model's arguments. */
-  context(tool: ToolSpec, input: unknown): JsonObject | undefined {
-    const decision = this.#decide(tool, input);
-    return decision?.kind === "permitted" ? decision.context : undefined;
+  /** What is decided about a call with these arguments; undefined for a tool that no policy governs. */
+  decide(tool: ToolSpec | undefined, input: unknown): ToolDecision | undefined {
+    if (tool === undefined) return undefined;
+    for (const { offer, policy } of this.policies) {
+      const decision = callPure(offer, "decide", pluginReturns.toolDecision, () =>
+        policy.decide(tool, input),
+      );
+      if (decision !== undefined) return decision;
+    }
+    return undefined;
   }
 
   /** What the model may read of an outcome. */
@@ -345,16 +323,5 @@ class ToolPolicies {
         callPure(offer, "readable", pluginReturns.outcome, () => policy.readable(tool, readable)),
       outcome,
     );
-  }
-
-  #decide(tool: ToolSpec | undefined, input: unknown): ToolDecision | undefined {
-    if (tool === undefined) return undefined;
-    for (const { offer, policy } of this.policies) {
-      const decision = callPure(offer, "decide", pluginReturns.toolDecision, () =>
-        policy.decide(tool, input),
-      );
-      if (decision !== undefined) return decision;
-    }
-    return undefined;
   }
 }

@@ -51,11 +51,11 @@ function callOf(one: PermissionCase): Call {
 }
 
 function effectiveOf(one: PermissionCase, call: CallSubject) {
-  const known = { own: undefined, published: new Set(["Bash"]) };
+  const toolNames = { own: undefined, published: new Set(["Bash"]) };
   return permissionOf(call, {
     permissions: requestOf(one).permissions,
     ceiling: one.ceiling ?? [],
-    known,
+    toolNames,
   });
 }
 
@@ -209,7 +209,7 @@ describe("the table of an MCP server's tools", () => {
       {
         permissions: { default: "allow" },
         ceiling: [],
-        known: { own: undefined, published: new Set() },
+        toolNames: { own: undefined, published: new Set() },
       },
     );
   const toolPermissions = { wipe: "deny", echo: "allow" } as const;
