@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { chmod, chown, rm } from "node:fs/promises";
 import { createServer as createHttpServer } from "node:http";
 import { createServer, type Server, type Socket } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { listeningPort } from "@ambit/backend-kit";
@@ -18,10 +18,7 @@ import {
 } from "@ambit/core/plugin";
 import { defaultProxyLimits, serverBudget } from "@ambit/egress/proxy";
 
-export function listening(
-  server: Server,
-  where: { path: string } | { host: string; port: number },
-): Promise<void> {
+function listening(server: Server, where: { path: string } | { host: string; port: number }): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     server.once("error", (error) =>
       reject(new SandboxFailed(`The runner can't listen: ${error.message}`, { cause: error })),
@@ -30,8 +27,21 @@ export function listening(
   });
 }
 
+/** Listens on a unix socket in the folder. @param owner the only user that may connect. Default: the runner's own. */
+async function listenForOwner(
+  server: Server,
+  folder: OpenFolder,
+  path: string,
+  owner: FileOwner | undefined,
+): Promise<void> {
+  // By descriptor: the path of a socket is limited to 107 bytes.
+  await listening(server, { path: inFolder(folder, basename(path)) });
+  await chmod(path, 0o600);
+  if (owner !== undefined) await chown(path, owner.uid, owner.gid);
+}
+
 /** Stops listening; resolves when the last connection is closed. */
-export function closed(server: Server): Promise<void> {
+function closed(server: Server): Promise<void> {
   return new Promise<void>((resolve) => server.close(() => resolve()));
 }
 
@@ -69,10 +79,7 @@ export class SessionChannel {
     const folder = await openFolder(sessionFolder);
     const channel = new SessionChannel(folder, join(sessionFolder, name));
     try {
-      // By descriptor: the path of a socket is limited to 107 bytes.
-      await listening(channel.connections, { path: inFolder(folder, name) });
-      await chmod(channel.path, 0o600);
-      if (owner !== undefined) await chown(channel.path, owner.uid, owner.gid);
+      await listenForOwner(channel.connections, folder, channel.path, owner);
     } catch (error) {
       await channel.close();
       throw error;
@@ -132,10 +139,7 @@ export class JailInbound {
     const folder = await openFolder(sessionFolder);
     const inbound = new JailInbound(folder, join(sessionFolder, name));
     try {
-      // By descriptor: the path of a socket is limited to 107 bytes.
-      await listening(inbound.#server, { path: inFolder(folder, name) });
-      await chmod(inbound.path, 0o600);
-      if (owner !== undefined) await chown(inbound.path, owner.uid, owner.gid);
+      await listenForOwner(inbound.#server, folder, inbound.path, owner);
       return inbound;
     } catch (error) {
       await inbound.close();

@@ -57,7 +57,7 @@ export const probedMutants: readonly ProbedMutant[] = [
   },
   {
     name: "channel open to every user",
-    patches: plugin("expose/channel.js", "chmod(channel.path, 0o600)", "chmod(channel.path, 0o666)"),
+    patches: plugin("expose/channel.js", "chmod(path, 0o600)", "chmod(path, 0o666)"),
     capability: "network.deny",
     reason: /another session's user reached its channel/,
     needsRoot: true,
