@@ -36,12 +36,17 @@ function isExpired({ spec }: Lease, now: number): boolean {
   return !(renewed + spec.leaseDurationSeconds * 1_000 > now);
 }
 
-async function leasesOf(cluster: Cluster, deployment: string): Promise<readonly Lease[]> {
-  const labelSelector = Object.entries(labelsOfDeployment(deployment))
+/** Finds what belongs to a deployment. */
+function selectorOf(deployment: string): string {
+  return Object.entries(labelsOfDeployment(deployment))
     .map(([name, value]) => `${name}=${value}`)
     .join(",");
+}
+
+async function leasesOf(cluster: Cluster, deployment: string): Promise<readonly Lease[]> {
   const path = cluster.path("leases", undefined, group);
-  return (await cluster.api.ask({ path, query: { labelSelector } }, leaseListSchema)).items;
+  const query = { labelSelector: selectorOf(deployment) };
+  return (await cluster.api.ask({ path, query }, leaseListSchema)).items;
 }
 
 async function deleteLease(cluster: Cluster, name: string): Promise<void> {
@@ -132,10 +137,7 @@ export async function* leftoversIn(cluster: Cluster, config: KubernetesConfig): 
   const living = new Set(
     leases.filter((lease) => !isExpired(lease, Date.now())).map(({ spec }) => spec.holderIdentity),
   );
-  const selector = Object.entries(labelsOfDeployment(config.deployment))
-    .map(([name, value]) => `${name}=${value}`)
-    .join(",");
-  for await (const { items } of cluster.pods(selector)) {
+  for await (const { items } of cluster.pods(selectorOf(config.deployment))) {
     for (const { metadata } of items) {
       const owner = ownershipOf(metadata.labels);
       yield {
