@@ -5,6 +5,7 @@ import {
   callAttempts,
   foreignCallProgram,
   isSeccompArchitecture,
+  numberOf,
   resultsIn,
   type SeccompArchitecture,
   type SyscallName,
@@ -41,7 +42,7 @@ const claimsOnEveryRule: readonly Claim[] = claims.filter((claim) =>
 /** Calls with 32-bit pointers have separate numbers, which no rule names; `getpid` represents them all. */
 const x32Refusal: RefusedCall = {
   name: "getpid, with 32-bit pointers",
-  number: 39 + x32Bit.number,
+  number: numberOf("getpid", "x64") + x32Bit.number,
   arguments: [],
   capabilities: claimsOnEveryRule,
   answer: -x32Bit.errno,
