@@ -47,7 +47,7 @@ async function startPrivateHost(folder: string) {
   return server;
 }
 
-describeUnless(reason)("with credentials that stay outside its container", { retry: 0 }, () => {
+describeUnless(reason)("with credentials that stay outside its container", () => {
   let folder: string;
   let server: Awaited<ReturnType<typeof startPrivateHost>>;
   let sandbox: RemoteSandbox;
@@ -143,7 +143,7 @@ const programs: readonly (readonly [program: string, script: string])[] = [
   ],
 ];
 
-describeUnless(reason)("with a company's authority", { retry: 0 }, () => {
+describeUnless(reason)("with a company's authority", () => {
   it("lets an image's programs reach a host that has its certificate, and only with it", {
     timeout: 180_000,
   }, async () => {

@@ -75,7 +75,7 @@ describeUnless(unavailableReason())("an image of one's own", () => {
     return container;
   }
 
-  it("opens no way around a boundary by what it declares", { retry: 0 }, async () => {
+  it("opens no way around a boundary by what it declares", async () => {
     const sandbox = await backendWith({ image: hostile }).open(specOf(workspaceOnly), scope);
     try {
       const control = await plain(`plain-${process.pid}`);

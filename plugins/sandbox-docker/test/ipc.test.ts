@@ -21,7 +21,7 @@ libc = ctypes.CDLL(None)
 print(libc.shmget(0x4d123456, 0, 0) >= 0, os.listdir("/dev/mqueue"))
 `;
 
-it("keeps no memory segment and no message queue of a tool that has ended", { retry: 0 }, async (context) => {
+it("keeps no memory segment and no message queue of a tool that has ended", async (context) => {
   if (reason !== undefined) context.skip(`host: ${reason}`);
   const dataFolder = await mkdtemp(join(tmpdir(), "ambit-ipc-"));
   const backend = new DockerSandbox(

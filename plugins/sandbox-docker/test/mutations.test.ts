@@ -7,7 +7,7 @@ import { type DockerMutantRow, runDockerBridgeMutants, runDockerMutants } from "
 const table = readFileSync(new URL("../../../docs/mutations.md", import.meta.url), "utf8");
 const reason = unavailableReason("runc");
 
-describe("a container without one mechanism of its order", { retry: 0 }, () => {
+describe("a container without one mechanism of its order", () => {
   let rows: readonly DockerMutantRow[] = [];
   beforeAll(async () => {
     if (reason !== undefined) return;

@@ -64,7 +64,7 @@ async function probe(filter: Buffer, node: string) {
   return await probeSandboxes({ claims, open, node, fixFor }, AbortSignal.timeout(60_000));
 }
 
-describe("sandboxes of bubblewrap under the standard probe", { timeout: 90_000, retry: 0 }, () => {
+describe("sandboxes of bubblewrap under the standard probe", { timeout: 90_000 }, () => {
   it("are proven with a filter of system calls", async () => {
     const findings = await probe(rightFilter(), bridge.node);
     expect(findings).toMatchObject(claims.map((capability) => ({ capability, proven: true })));

@@ -70,7 +70,7 @@ describe("prepared sandboxes", () => {
   const say = async (sandbox: RemoteSandbox, script: string) =>
     (await runToEnd(sandbox, { argv: ["/bin/sh", "-c", script], env: { PATH: "/usr/bin:/bin" } })).stdout;
 
-  it("serve one session, which finds nothing of an earlier one", { retry: 0 }, async () => {
+  it("serve one session, which finds nothing of an earlier one", async () => {
     const first = await open();
     await first.writeFiles([{ path: `${first.workspace}/mine`, content: "secret-of-one" }]);
     await say(first, "echo secret-of-one > /tmp/left; echo secret-of-one > /var/tmp/left; true");

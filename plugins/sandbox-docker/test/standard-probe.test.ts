@@ -5,7 +5,6 @@ import { expect, it, onTestFinished } from "vitest";
 
 it("proves no capability of a backend that claims everything and enforces nothing", {
   timeout: 120_000,
-  retry: 0,
 }, async () => {
   const control = bareControl();
   const [attack] = attacks["network.deny"];

@@ -65,7 +65,7 @@ const aboutUserMap = steps.flatMap(({ failure }, index) =>
   /uid_map|hostUsers/.test(failure) ? [index] : [],
 );
 
-describeUnless(noPod)("the entering program without one of its steps", { retry: 0 }, () => {
+describeUnless(noPod)("the entering program without one of its steps", () => {
   it("leaves something that the guest daemon would see, or ends", async () => {
     const whole = await seenWithout();
     expect(whole).toContain("Seccomp:\t2");
@@ -80,7 +80,6 @@ describeUnless(noPod)("the entering program without one of its steps", { retry: 
 
 describeUnless(unknownMachine ?? (isRoot ? undefined : "only root has the mounts of a host"))(
   "the entering program without its look at the user namespace",
-  { retry: 0 },
   () => {
     /** Root of the host, with mounts, processes and a network that may be changed. */
     const ownNamespaces = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--net"];

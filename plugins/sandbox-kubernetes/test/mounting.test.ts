@@ -42,7 +42,7 @@ const look = `mount -o remount,bind,ro /; cd "$1"; opening=$2; mounting=$3
 ls disk; cat names; stat -c %a memory; df -m --output=size memory | tail -1
 grep -oE " $1/(disk|memory|names) rw[a-z,]*" /proc/self/mountinfo`;
 
-describeUnless(noPod)("a pod's own mounts", { retry: 0 }, () => {
+describeUnless(noPod)("a pod's own mounts", () => {
   const steps = () => (isSeccompArchitecture(architecture) ? mountingSteps(architecture, mounts) : []);
   const seen = async (mounting: readonly Step[]) => {
     if (!isSeccompArchitecture(architecture)) throw new Error("unknown machine");

@@ -8,7 +8,7 @@ const reason = process.env.AMBIT_SOAK
   ? await ownUnavailableReason()
   : "the mutants of pods take minutes: set AMBIT_SOAK=1";
 
-describe("a pod without one mechanism of its specification", { retry: 0 }, () => {
+describe("a pod without one mechanism of its specification", () => {
   it("is refused when the cluster left it out, and noticed when the plugin forgot it", {
     timeout: 1_800_000,
   }, async (context) => {
@@ -26,7 +26,6 @@ describe("a pod without one mechanism of its specification", { retry: 0 }, () =>
 
 it("a bridge without one mechanism of connections into pods is noticed by the probe", {
   timeout: 600_000,
-  retry: 0,
 }, async (context) => {
   if (reason !== undefined) context.skip(`host: ${reason}`);
   const namespace = await TestNamespace.open({ enforced: false });

@@ -196,7 +196,7 @@ if (isThere)
   });
 
 if (isThere)
-  describe("a pod of the shape baseline", { timeout: 180_000, retry: 0 }, () => {
+  describe("a pod of the shape baseline", { timeout: 180_000 }, () => {
     it("waits for a policy that comes late, and is then closed", async () => {
       const namespace = await TestNamespace.open({ delayMs: 1_500 });
       const backend = namespace.backend({ hostUsers: "off" });

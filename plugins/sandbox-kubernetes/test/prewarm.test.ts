@@ -4,7 +4,7 @@ import { scope, specOf, TestNamespace } from "./support/on-cluster.js";
 
 const reason = await ownUnavailableReason();
 
-describe("prepared pods", { timeout: 240_000, retry: 0 }, () => {
+describe("prepared pods", { timeout: 240_000 }, () => {
   it("go to one session each, also when two ask at the same time", async (context) => {
     if (reason !== undefined) context.skip(`host: ${reason}`);
     const namespace = await TestNamespace.open({ enforced: false });

@@ -26,7 +26,7 @@ const intervalMs = 20;
 /** Calls of a run's agent, more than it can make before it is ended. */
 const calls = 2_000;
 
-describe("a replica that can't renew its lease", { timeout: 90_000, retry: 0 }, () => {
+describe("a replica that can't renew its lease", { timeout: 90_000 }, () => {
   const missing = postgresIsMissing();
   const cleaning = new AsyncDisposableStack();
   const received: Call[] = [];

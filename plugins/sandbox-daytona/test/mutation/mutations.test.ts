@@ -8,7 +8,7 @@ import { type DaytonaMutantRow, isNoticed, runDaytonaMutants, wholeCanaries } fr
 const table = readFileSync(new URL("../../../../docs/mutations.md", import.meta.url), "utf8");
 const reason = unavailableReason();
 
-describe("a Daytona without one mechanism", { retry: 0 }, () => {
+describe("a Daytona without one mechanism", () => {
   let rows: readonly DaytonaMutantRow[] = [];
   beforeAll(async () => {
     if (reason === undefined) rows = await runDaytonaMutants();
@@ -44,7 +44,6 @@ describe("a Daytona without one mechanism", { retry: 0 }, () => {
 
 it("a bridge without one mechanism of connections into sandboxes is noticed by the canary", {
   timeout: 300_000,
-  retry: 0,
 }, async (context) => {
   if (reason !== undefined) context.skip(`host: ${reason}`);
   const rows = await runDaytonaBridgeMutants();

@@ -53,7 +53,7 @@ async function backendWith(runtime: Runtime, settings: object = {}) {
 }
 
 describe.for(["runc", "runsc"] as const)("connections into a container with %s", (runtime) => {
-  it("reach a server on a listed port, and nothing else", { timeout: 120_000, retry: 0 }, async (context) => {
+  it("reach a server on a listed port, and nothing else", { timeout: 120_000 }, async (context) => {
     const missing = unavailableReason(runtime);
     if (missing !== undefined) context.skip(`host: ${missing}`);
     const open = await backendWith(runtime);

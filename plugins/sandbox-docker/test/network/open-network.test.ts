@@ -13,7 +13,6 @@ const reason = unavailableReason("runc");
 /** Its sandboxes' loopback isn't this host's, so decoys there are out of reach whatever the sandbox allows. */
 it("is caught by the kit when its limited containers have an open network of their own", {
   timeout: 200_000,
-  retry: 0,
 }, async (context) => {
   if (reason !== undefined) context.skip(`host: ${reason}`);
   const { socket, image } = dockerEngine();

@@ -42,39 +42,32 @@ if (reason !== undefined)
     it("isn't run", (context) => context.skip(`host: ${reason}`));
   });
 else
-  describe.each(shapes)(
-    "the kit, through a gate in the shape %s",
-    { timeout: 600_000, retry: 0 },
-    (shape) => {
-      let place: GateKit;
-      beforeAll(async () => {
-        place = await openPlace(shape);
-      }, 600_000);
-      afterAll(() => place?.close());
+  describe.each(shapes)("the kit, through a gate in the shape %s", { timeout: 600_000 }, (shape) => {
+    let place: GateKit;
+    beforeAll(async () => {
+      place = await openPlace(shape);
+    }, 600_000);
+    afterAll(() => place?.close());
 
-      it.each(capabilities)("keeps %s, and lets through what is listed", async (capability) => {
-        const report = await judgeCapability(place.backend, place.findings, capability, place.options);
-        const others = report.attacks.filter(({ id, verdict }) => verdict !== "proven" && id !== notHere);
-        expect(others, report.reason).toEqual([]);
-        expect(report.assurance, report.reason).toBe("proven");
+    it.each(capabilities)("keeps %s, and lets through what is listed", async (capability) => {
+      const report = await judgeCapability(place.backend, place.findings, capability, place.options);
+      const others = report.attacks.filter(({ id, verdict }) => verdict !== "proven" && id !== notHere);
+      expect(others, report.reason).toEqual([]);
+      expect(report.assurance, report.reason).toBe("proven");
+    });
+
+    for (const { name, patches, capability, caughtBy } of gateMutants) {
+      it(`notices: ${name}`, async () => {
+        const program = await gateVariant(patches);
+        const { backend, findings, options } = place;
+        const open: SandboxBackend["open"] = (...given) => withProgram(program, () => backend.open(...given));
+        const weakened = replaced(backend, { open });
+        const only = [`${capability}/${caughtBy}`];
+        const { attacks } = await judgeCapability(weakened, findings, capability, { ...options, only });
+        expect(attacks).toMatchObject([{ id: only[0], control: { result: "reached" }, verdict: "escaped" }]);
       });
-
-      for (const { name, patches, capability, caughtBy } of gateMutants) {
-        it(`notices: ${name}`, async () => {
-          const program = await gateVariant(patches);
-          const { backend, findings, options } = place;
-          const open: SandboxBackend["open"] = (...given) =>
-            withProgram(program, () => backend.open(...given));
-          const weakened = replaced(backend, { open });
-          const only = [`${capability}/${caughtBy}`];
-          const { attacks } = await judgeCapability(weakened, findings, capability, { ...options, only });
-          expect(attacks).toMatchObject([
-            { id: only[0], control: { result: "reached" }, verdict: "escaped" },
-          ]);
-        });
-      }
-    },
-  );
+    }
+  });
 
 interface GateKit {
   readonly backend: SandboxBackend;

@@ -17,7 +17,7 @@ if (reason !== undefined)
     it("isn't opened", (context) => context.skip(`host: ${reason}`));
   });
 else
-  describe.each(shapes)("a gate in the shape %s", { timeout: 240_000, retry: 0 }, (shape) => {
+  describe.each(shapes)("a gate in the shape %s", { timeout: 240_000 }, (shape) => {
     let gated: Gated;
     let backend: KubernetesSandbox;
 

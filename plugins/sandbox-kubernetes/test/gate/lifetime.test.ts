@@ -21,7 +21,7 @@ if (reason !== undefined)
     it("isn't tried", (context) => context.skip(`host: ${reason}`));
   });
 else {
-  describe("the lifetime of a gate", { timeout: 400_000, retry: 0 }, () => {
+  describe("the lifetime of a gate", { timeout: 400_000 }, () => {
     let gated: Gated;
     beforeAll(async () => {
       gated = await Gated.open("user-namespace");
@@ -169,7 +169,7 @@ else {
     }
   });
 
-  describe("a gate where another policy opens what ours denies", { timeout: 240_000, retry: 0 }, () => {
+  describe("a gate where another policy opens what ours denies", { timeout: 240_000 }, () => {
     it("isn't opened in the shape baseline, by that policy's name", async () => {
       const gated = await Gated.open("baseline");
       const { namespace } = gated;
