@@ -96,11 +96,13 @@ const atOnce = 3;
 /** What the machines of one moment may fill: a gibibyte each, and the systems that they begin with. */
 const memoryBytes = 6 * 1024 ** 3;
 
-/** Enough of the tests to meet each need that a machine may lack. */
+/** A file or two for each need that a machine may lack, and of what needs nothing. */
 const quickPart = [
-  "core/test/plan",
+  "core/test/plan/plan-matrix",
   "packages/runner/test/happy-run",
-  "packages/workspace/test/git",
+  "packages/workspace/test/git/inside",
+  "packages/workspace/test/git/script",
+  "packages/workspace/test/git/signing",
   "plugins/executor-code/test/executor",
   "plugins/sandbox-local/test/probe",
   "test/repository/test/needs",
