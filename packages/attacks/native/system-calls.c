@@ -1,6 +1,6 @@
 /*
  * Makes every system call of the table behind the program and writes each result to standard output, in 8 bytes: -errno, or 0
- * and above. `systemCallProgram` in src/system-calls/program.ts writes the table.
+ * and above. `systemCallProgram` in src/system-calls/calls.ts writes the table.
  */
 #include "start.h"
 
