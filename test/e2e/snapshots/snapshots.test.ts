@@ -3,7 +3,16 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { demo, emptyFolder, type Server, serve } from "../support/ambit.js";
+import {
+  allOf,
+  demo,
+  emptyFolder,
+  ndjson,
+  readUntil,
+  recordsOf,
+  type Server,
+  serve,
+} from "../support/ambit.js";
 
 const confined = { sandboxPermission: { network: "off", filesystem: "workspace" } };
 
@@ -83,14 +92,17 @@ describe("snapshots of a session", { timeout: 120_000 }, () => {
     expect(JSON.stringify(fork.result.events)).toContain("one");
     expect(fork.receipt.session.history).toBe("loaded");
 
-    const busy = turn(server, { ...demo("write busy.txt x", "sleep 60000"), sessionId: "idle" });
-    await expect.poll(async () => (await take(server, "idle")).status, { timeout: 60_000 }).toBe(429);
+    const writing = { ...confined, ...demo("write busy.txt x", "sleep 60000"), sessionId: "idle" };
+    const busy = recordsOf(await server.post("/run", writing, ndjson));
+    // Its agent acts: it has the session. To ask for snapshots until then would make them.
+    await readUntil(busy, (record) => record.kind === "event" && record.event.type === "tool_call");
     const response = await take(server, "idle");
+    expect(response.status).toBe(429);
     expect(await response.json()).toMatchObject({ failure: { code: "session_in_use", retryable: true } });
     const refused = await turn(server, { ...demo("say x"), fork: { session: "idle" } });
     expect(refused.result.failure).toMatchObject({ code: "session_in_use" });
     await asJson(server.post("/kill", { sessionId: "idle" }));
-    await busy;
+    await allOf(busy);
 
     for (const [fork, field, more] of [
       [{ session: "a", snapshot: "0".repeat(32) }, "fork", {}],
