@@ -19,7 +19,7 @@ const isolated = ["test", "test/replicas", "test/tools", "plugins/sandbox-kubern
  * Packages whose tests wait for many processes of their own, which a busy machine may delay: in CI such a test has a second
  * attempt, and the report names it. An attack has one attempt everywhere: in these packages it says `retry: 0`.
  */
-const retried = ["server", "test/tools"];
+const retried = ["server", "test", "test/tools"];
 
 const tier = tierOf(process.env.AMBIT_TEST_TIER);
 

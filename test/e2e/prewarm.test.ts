@@ -57,7 +57,7 @@ afterAll(() => {
   target.close();
 });
 
-describe("an agent that was started ahead", { timeout: 120_000 }, () => {
+describe("an agent that was started ahead", { retry: 0, timeout: 120_000 }, () => {
   it("is given to a run that would start it the same way, and leaves nothing to the next", async () => {
     const first = await run("nothing");
     expect(first.isAhead).toBe(true);

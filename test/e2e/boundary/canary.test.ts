@@ -4,7 +4,7 @@ import { demo, isMessage, ndjson, readUntil, recordsOf, serve } from "../support
 import { unconfined } from "../support/configurations.js";
 import { descendantsOf, processes } from "../support/processes.js";
 
-describe("a secret in the runner's environment", () => {
+describe("a secret in the runner's environment", { retry: 0 }, () => {
   it.each([
     ["by default", []],
     ["unconfined", unconfined],

@@ -32,7 +32,7 @@ async function needProof(context: TestContext, folder: string): Promise<void> {
   expect(findings.map(({ capability }) => capability)).toEqual(claims);
 }
 
-describe("the page 'Write a backend: advanced'", () => {
+describe("the page 'Write a backend: advanced'", { retry: 0 }, () => {
   let folder: string;
 
   beforeAll(async () => {

@@ -44,7 +44,7 @@ beforeAll(async () => {
   return () => rm(folder, { recursive: true, force: true });
 }, 120_000);
 
-describe("the page 'Write a backend'", () => {
+describe("the page 'Write a backend'", { retry: 0 }, () => {
   it("has a backend that runs an agent with its tools, and keeps it off the network", async (context) => {
     const reason = unavailableReason("runc");
     if (reason !== undefined) context.skip(`host: ${reason}`);
@@ -88,7 +88,7 @@ describe("the page 'Write a backend'", () => {
 const added =
   "describes itself|platform's program|(filesystem\\.[a-z-]+|environment\\.per-tool|resources\\.[a-z]+): ";
 
-describe("the page 'From three claims to eleven'", () => {
+describe("the page 'From three claims to eleven'", { retry: 0 }, () => {
   it("has a backend that passes the kit with eleven claims", { timeout: 600_000 }, async (context) => {
     const reason = unavailableReason("runc");
     if (reason !== undefined) context.skip(`host: ${reason}`);
