@@ -48,6 +48,22 @@ export async function unlessAborted<Result>(
   }
 }
 
+/** The result of a promise that settles within so many milliseconds, otherwise undefined. Rejects as the promise does. */
+export async function resultWithin<Result>(
+  promise: Promise<Result>,
+  milliseconds: number,
+): Promise<Result | undefined> {
+  let limit: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    limit = setTimeout(resolve, Math.max(0, milliseconds), undefined);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
 /** Creates a value at its first use and keeps it. A failed attempt is forgotten: the next use tries again. */
 export function lazy<Value, Arguments extends readonly unknown[] = []>(
   make: (...values: Arguments) => Promise<Value>,

@@ -1,6 +1,5 @@
 /** The loaded plugins, and what their actors prove on this host. */
 
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ActorDescription,
   type Capability,
@@ -33,6 +32,7 @@ import {
   type UpstreamProxy,
   unlessAborted,
 } from "../plugin/index.js";
+import { resultWithin } from "../plugin/scope.js";
 import {
   type ImportPlugin,
   type LoadedPlugin,
@@ -376,10 +376,11 @@ async function lastWords(
   probing: Promise<readonly Finding[]>,
   late: string,
 ): Promise<ReadonlyMap<Capability, Finding>> {
-  const silence = new AbortController();
-  const silent = sleep(lastWordsMs, [], { signal: silence.signal }).catch(() => []);
-  const findings: readonly Finding[] = await Promise.race([probing.catch(() => []), silent]);
-  silence.abort();
+  const findings =
+    (await resultWithin(
+      probing.catch(() => []),
+      lastWordsMs,
+    )) ?? [];
   const byCapability = new Map<Capability, Finding>();
   for (const finding of findings) {
     if (finding.proven || finding.reason.includes(late)) continue;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { lazy, unlessAborted } from "../../src/plugin/scope.js";
+import { lazy, resultWithin, unlessAborted } from "../../src/plugin/scope.js";
 
 it("a value is made once, with the first arguments, and a failed attempt is tried again", async () => {
   const attempts: string[] = [];
@@ -57,3 +57,9 @@ it.each(["the result", "the abort"])(
     expect([...returned, ...closed.map((opened) => `closed ${opened}`)]).toHaveLength(1);
   },
 );
+
+it("the result of a promise within a time is that promise's, or undefined once the time is over", async () => {
+  expect(await resultWithin(Promise.resolve("it"), 0)).toBe("it");
+  await expect(resultWithin(Promise.reject(new Error("no")), 60_000)).rejects.toThrow("no");
+  expect(await resultWithin(new Promise(() => {}), -1)).toBeUndefined();
+});

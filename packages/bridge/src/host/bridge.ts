@@ -2,9 +2,8 @@
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path/posix";
-import { setTimeout as after } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { SandboxFailed } from "@ambit/core/plugin";
+import { resultWithin, SandboxFailed } from "@ambit/core/plugin";
 import { pipeOfFirstCommand } from "../messages.js";
 import {
   type BinaryPlatform,
@@ -159,11 +158,11 @@ function directly(platform: DirectPlatform, channels: () => Channels): Connectio
 export async function closeBridge({ channels, connection, exposures, entrances }: Bridge): Promise<void> {
   exposures.close();
   entrances.close();
-  const left = new AbortController();
-  const tooLong = after(shutdownMs, undefined, { signal: left.signal }).catch(() => undefined);
   if (connection.isOpen)
-    await Promise.race([ask(channels, "shutdown", {}, done).catch(() => undefined), tooLong]);
-  left.abort();
+    await resultWithin(
+      ask(channels, "shutdown", {}, done).catch(() => undefined),
+      shutdownMs,
+    );
   channels.closeAll();
   await connection.close();
 }

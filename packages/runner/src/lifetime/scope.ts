@@ -1,7 +1,14 @@
 /** How long a run may act: its scope, which closes what it opened, its time limits, its right to act, its pause. */
 
 import { RunCancelled, RunTimedOut } from "@ambit/core";
-import { type LateStart, type Log, newPluginAbort, type Scope, unlessAborted } from "@ambit/core/plugin";
+import {
+  type LateStart,
+  type Log,
+  newPluginAbort,
+  resultWithin,
+  type Scope,
+  unlessAborted,
+} from "@ambit/core/plugin";
 import type { RunLimits } from "../limits.js";
 
 /** A scope whose close runs everything deferred, in reverse, within a time limit, even if something throws or hangs. */
@@ -138,15 +145,12 @@ export function aborted(signal: AbortSignal): Promise<void> {
 
 /** Whether the promise, which must not reject, settles within the given milliseconds. */
 export async function settlesWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<boolean>((resolve) => {
-    timer = setTimeout(resolve, Math.max(0, milliseconds), false);
-  });
-  try {
-    return await Promise.race([promise.then(() => true), limit]);
-  } finally {
-    clearTimeout(timer);
-  }
+  return (
+    (await resultWithin(
+      promise.then(() => true),
+      milliseconds,
+    )) ?? false
+  );
 }
 
 /** The step's result. Once the signal aborts, the step has a limited time left to return it. */

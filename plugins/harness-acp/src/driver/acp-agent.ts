@@ -7,12 +7,12 @@ import {
   HarnessFailed,
   type Log,
   type Process,
+  resultWithin,
   type Turn,
 } from "@ambit/core/plugin";
 import type { Profile } from "../profiles/profile.js";
 import { type AgentAbilities, readSteering, steeringMethod } from "./answers.js";
 import type { AcpConnection } from "./connection.js";
-import { settledWithin } from "./failures.js";
 import type { DriverLimits } from "./limits.js";
 import { ActiveTurn, LateMessages, promptContent } from "./turn.js";
 
@@ -102,7 +102,7 @@ export class AcpAgent implements Agent {
       const closed = connection
         .request("session/close", { sessionId: this.conversation }, "its session's end", late.signal)
         .catch((error: unknown) => log.debug({ agent: profile.title, error }, "the session wasn't closed"));
-      await settledWithin(closed, limits.closeMs);
+      await resultWithin(closed, limits.closeMs);
       late.abort();
     }
     await closeAgent(this.#options, gracefully);
@@ -160,7 +160,7 @@ export async function closeAgent(
   gracefully: boolean,
 ): Promise<void> {
   const closing = connection.close();
-  if (gracefully && !profile.quirks.savesBeforeAnswering) await settledWithin(process.exit, limits.closeMs);
+  if (gracefully && !profile.quirks.savesBeforeAnswering) await resultWithin(process.exit, limits.closeMs);
   // The kill follows an exit too: processes that the agent started may remain.
   await process.kill();
   await process.exit;

@@ -8,10 +8,11 @@ import {
   type Log,
   messageOf,
   type Process,
+  resultWithin,
   TextEnd,
   turnForText,
 } from "@ambit/core/plugin";
-import { agentGone, InputClosed, requestFailure, settledWithin } from "./failures.js";
+import { agentGone, InputClosed, requestFailure } from "./failures.js";
 import { shortLine } from "./json-reading.js";
 import { AgentMessageRefused, type MessageIntake, type Taken } from "./limits.js";
 import {
@@ -180,7 +181,7 @@ export class AcpConnection {
       },
       () => false,
     );
-    const isAnswered = await settledWithin(answered, limitMs);
+    const isAnswered = await resultWithin(answered, limitMs);
     this.#answersUnknown ??= isAnswered === true;
     return isAnswered === true;
   }

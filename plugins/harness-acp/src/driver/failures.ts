@@ -1,5 +1,12 @@
 import type { RequestError } from "@agentclientprotocol/sdk/unstable";
-import { HarnessFailed, isJsonObject, ModelFailed, type Process, parseBoundedJson } from "@ambit/core/plugin";
+import {
+  HarnessFailed,
+  isJsonObject,
+  ModelFailed,
+  type Process,
+  parseBoundedJson,
+  resultWithin,
+} from "@ambit/core/plugin";
 import { shortLine, textAt, valueAt } from "./json-reading.js";
 import { AgentMessageRefused } from "./limits.js";
 
@@ -99,7 +106,7 @@ export async function agentGone(gone: {
   if (reason instanceof AgentMessageRefused) {
     return new HarnessFailed(`${title} ${reason.message}, during ${doing}.`, { cause: reason });
   }
-  const exit = await settledWithin(process.exit, 1_000);
+  const exit = await resultWithin(process.exit, 1_000);
   const how =
     exit === undefined
       ? `closed its ${isBrokenInput(reason) ? "input" : "output"}`
@@ -117,22 +124,6 @@ export async function agentGone(gone: {
 
 function isBrokenInput(reason: unknown): boolean {
   return reason instanceof InputClosed || valueAt(reason, "code") === "EPIPE";
-}
-
-/** The result of `promise`, or undefined if it takes longer. */
-export async function settledWithin<Value>(
-  promise: Promise<Value>,
-  milliseconds: number,
-): Promise<Value | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), milliseconds);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function httpStatus(error: RequestError): number | undefined {

@@ -12,6 +12,7 @@ import {
   type Log,
   type Process,
   type PublishedServer,
+  resultWithin,
   type Sandbox,
   type StartScope,
   unlessAborted,
@@ -30,7 +31,6 @@ import {
   readRestoredSession,
 } from "./answers.js";
 import type { AcpConnection } from "./connection.js";
-import { settledWithin } from "./failures.js";
 import { shortLine } from "./json-reading.js";
 import type { DriverLimits, MessageIntake } from "./limits.js";
 import { cancelled, cancelledElicitation } from "./questions.js";
@@ -193,7 +193,7 @@ async function closedOnFailure<Result>(
     return await unlessAborted(signal, step);
   } catch (thrown) {
     const error = signal.aborted && thrown === signal.reason ? stopReason(signal, profile) : thrown;
-    const exited = connection.closed ? await settledWithin(process.exit, exitSeenMs) : undefined;
+    const exited = connection.closed ? await resultWithin(process.exit, exitSeenMs) : undefined;
     await closeAgent(agent, false);
     const obeyedPath = exited?.code == null ? undefined : obeyed[exited.code - obeyedExit];
     if (obeyedPath === undefined) throw error;

@@ -20,11 +20,10 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { atExit, isListening, listenAt } from "@ambit/backend-kit";
 import { type FileOwner, type OpenFolder, openFolder } from "@ambit/backend-kit/safe-fs";
-import { type Boundary, codeOf, type Log, messageOf, SandboxFailed } from "@ambit/core/plugin";
+import { type Boundary, codeOf, type Log, messageOf, resultWithin, SandboxFailed } from "@ambit/core/plugin";
 import { z } from "zod";
 import { removeGroups } from "../cgroup/session-groups.js";
 import {
@@ -499,12 +498,13 @@ export class Trash {
   async discard(folder: string, waits = true): Promise<void> {
     await this.#unmount(folder);
     const turn = this.#remove(await this.#take(folder));
-    if (waits) await unlessLate(turn);
+    // Keeps the process alive meanwhile; a removal that waits for others doesn't.
+    if (waits) await resultWithin(turn, patienceMs);
   }
 
   /** Resolves when no removal would end with this process, or a moment has passed. */
   async close(): Promise<void> {
-    await unlessLate(Promise.all(this.#begun));
+    await resultWithin(Promise.all(this.#begun), patienceMs);
   }
 
   /** Tries again to remove what is left here. Never rejects, and doesn't wait. */
@@ -566,14 +566,6 @@ export class Trash {
   #note(problem: Problem): void {
     if (this.#problems.length < maxProblems) this.#problems.push(problem);
   }
-}
-
-async function unlessLate(step: Promise<unknown>): Promise<void> {
-  const waited = new AbortController();
-  // Keeps the process alive until then; a removal that waits for others doesn't.
-  const late = delay(patienceMs, undefined, { signal: waited.signal });
-  await Promise.race([step, late.catch(() => undefined)]);
-  waited.abort();
 }
 
 const execute = promisify(execFile);
