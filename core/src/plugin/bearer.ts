@@ -6,7 +6,7 @@ export function newToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** Headers in which clients of model providers send their key, here the exposure's token. */
+/** Clients of model providers send their key in these headers; inside a sandbox, that key is the exposure's token. */
 const keyHeaders = ["x-api-key", "x-goog-api-key"] as const;
 
 /** Whether a request presents the token: as `Authorization: Bearer <token>`, or as an API key in its own header. */
@@ -15,7 +15,7 @@ export function presentsToken(headers: Headers, token: string): boolean {
   return keyHeaders.some((name) => headers.has(name) && matchesBearer(`Bearer ${headers.get(name)}`, token));
 }
 
-/** Guards a handler: requests without the token get 401. Compares in constant time. */
+/** Guards a handler: requests without the token get 401. The comparison takes constant time. */
 export function requireBearer(token: string, handler: FetchHandler): FetchHandler {
   return (request) => {
     if (presentsToken(request.headers, token)) return handler(request);

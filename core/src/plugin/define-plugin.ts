@@ -26,13 +26,18 @@ export const pluginTokens = {
   config: token<unknown>("config"),
 } as const;
 
-/** Names the token of one constructor parameter. TypeScript needs `experimentalDecorators` for it. */
+/** Decorates a constructor parameter with its token. TypeScript needs `experimentalDecorators` for it. */
 export { inject };
 
 /** A class that the registry constructs: each constructor parameter names a token of `pluginTokens`. */
-export type InjectedClass<Offer> = Extract<InjectionToken<Offer>, abstract new (...given: never[]) => Offer>;
+export type InjectedClass<Offer> = Extract<
+  InjectionToken<Offer>,
+  abstract new (
+    ...parameters: never[]
+  ) => Offer
+>;
 
-/** A global symbol: a plugin that uses another copy of this package has the same tokens. */
+/** Tokens are global symbols, so that a plugin that uses another copy of this package has the same ones. */
 function token<Value>(name: string): InjectionToken<Value> {
   return Symbol.for(`ambit.plugin.${name}`);
 }
@@ -63,22 +68,22 @@ export interface Offers extends ActorKinds {
 
 export interface Registrar {
   /**
-   * Registers what the plugin offers, of any kind: an object, or a class that is constructed immediately (see
-   * `pluginTokens`). A second one of the same kind and name, from any plugin, is an error at start.
+   * Registers an offer of any kind: an object, or a class that is constructed immediately (see `pluginTokens`). A second
+   * offer of the same kind and name, from any plugin, is an error at start.
    */
   add<Kind extends keyof Offers>(kind: Kind, offer: Offers[Kind] | InjectedClass<Offers[Kind]>): void;
   /**
-   * A credential that isn't in the config, such as a variable's: the log hides it. Those that the config's schema marks
-   * are hidden without it.
+   * Hides a credential in the log that isn't in the config, such as a variable's. The log hides those that the config's
+   * schema marks in any case.
    *
-   * @param value undefined where it isn't set. @param kind default: `credential`
+   * @param value undefined for a variable that isn't set. @param kind default: `credential`
    */
   secret(value: unknown, kind?: SecretKind): void;
   /** The runner's log; each entry names the plugin. */
   readonly log: Log;
-  /** Whether tenants send requests, each with a token of its own, besides the deployer. */
+  /** Whether tenants, each with its own token, send requests besides the deployer. */
   readonly hasTenants: boolean;
-  /** The deployer's proxy, for what the plugin itself connects to: see `@ambit/egress/client`. Undefined: there is none. */
+  /** The deployer's proxy, for the plugin's own connections: see `@ambit/egress/client`. Undefined: there is none. */
   readonly upstreamProxy?: UpstreamProxy | undefined;
 }
 
@@ -87,15 +92,15 @@ export interface Plugin<Config extends z.ZodType = z.ZodType> {
   readonly name: string;
   /** The version of this interface that the plugin was written for. */
   readonly api: 1;
-  /** Strict, with every default in it; published as JSON Schema. */
+  /** A strict schema that holds every default; it is published as JSON Schema. */
   readonly config: Config;
-  /** Variables of another program that are read in place of Ambit's. Default: none. */
+  /** Variables of another program that the server reads in place of Ambit's. Default: none. */
   readonly foreignEnvironment?: ForeignEnvironment;
-  /** Synchronous and without I/O: what needs the host happens in `probe` and `open`. */
+  /** Adds the plugin's offers. Synchronous and without I/O: what needs the host happens in `probe` and `open`. */
   register(registrar: Registrar, config: z.output<Config>): void;
 }
 
-/** Infers the type of a plugin's config. Checks nothing: the registry does, when the plugin is loaded. */
+/** Infers the type of a plugin's config. The plugin is checked by the registry, when it is loaded. */
 export function definePlugin<Config extends z.ZodType>(plugin: Plugin<Config>): Plugin<Config> {
   return Object.freeze(plugin);
 }

@@ -14,7 +14,7 @@ export class HomeMissing extends Error {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * A user's folder by the XDG rules: the absolute path that the variable names, else its place in the home.
+ * A user's folder by the XDG rules: the absolute path that the variable holds, or the default below the user's home.
  *
  * @param variable such as `XDG_STATE_HOME`.
  * @param inHome such as `.local/state`.
@@ -33,7 +33,7 @@ export function userFolder(variable: string, inHome: string, environment: Variab
 /**
  * The default folder of what outlives a run: `/var/lib/ambit` for root.
  *
- * @param below its place in there, such as `daytona`.
+ * @param below the path of a folder within it, such as `daytona`. Default: the folder itself.
  * @throws HomeMissing
  */
 export function stateFolder(

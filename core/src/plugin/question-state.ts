@@ -18,9 +18,9 @@ export type QuestionState = (typeof questionStates)[number];
 /**
  * What happens to a question. `answer`: its user answers · `claim`: a run is about to use the answer · `spend`: the outcome
  * is known, whether the call was executed, denied, or failed · `return`: the call wasn't made, and the answer counts for the
- * next one · `lose`: the call was made, and its outcome isn't known · `drop`: nothing of it will be needed, since another question about the same
- * call was answered, or the outcome was seen · `expire`: it has waited too long ·
- * `withdraw`: the agent takes it back.
+ * next one · `lose`: the call was made, and its outcome isn't known · `drop`: the answer won't be needed, since another
+ * question about the same call was answered, or the outcome was seen · `expire`: it has waited too long · `withdraw`: the
+ * agent takes it back.
  */
 export type QuestionStep = "answer" | "claim" | "spend" | "return" | "lose" | "drop" | "expire" | "withdraw";
 
@@ -47,8 +47,9 @@ export function statesBefore(step: QuestionStep): readonly QuestionState[] {
 }
 
 /**
- * What becomes of an answer that a run had claimed when it ended without saying so, as when its process was killed. An
- * approved call may have been executed. An output or a form's values only reach the agent, which ended with its run. Pure.
+ * The step for an answer whose run ended without reporting an outcome, as when its process was killed. An approved call may
+ * have been executed, so its outcome is unknown. An output or a form's values only reach the agent, which ended with its
+ * run, so they can be used again. Pure.
  */
 export function stepAtLostRun(kind: string): "return" | "lose" {
   return kind === "user_approval" ? "lose" : "return";

@@ -1,16 +1,19 @@
-/** What the work of a plugin gets of its runner: a scope with its tools, a log, and the trace that it is part of. */
+/** What the runner gives to a plugin's work: a scope with its tools, a log, and the trace that the work is part of. */
 
 import { setMaxListeners } from "node:events";
 
 /** Owns lifetimes: what is opened in it is closed with it, in reverse order. */
 export interface Scope {
-  /** Aborts when the scope begins to close, with the reason: cancelled, timed out, failed. */
+  /** Aborts when the scope begins to close. Its reason says why: cancelled, timed out, failed. */
   readonly signal: AbortSignal;
-  /** Call it right after opening: `scope.defer(() => sandbox.close())`. Runs once; a throw is logged, the rest runs. */
+  /**
+   * Runs `close` once when the scope closes; an error is logged, and the others still run. Call it right after opening:
+   * `scope.defer(() => sandbox.close())`.
+   */
   defer(close: () => void | Promise<void>): void;
 }
 
-/** Far more than one run ever has. Not 0 (no limit), which breaks clients that raise the current limit. */
+/** No run has nearly as many listeners. 0 (no limit) would break clients that raise the current limit. */
 const maxListeners = 10_000;
 
 /** An abort controller for a plugin's work. Its signal may have many listeners (one per open call) without a warning. */
@@ -21,9 +24,9 @@ export function newPluginAbort(): AbortController {
 }
 
 /**
- * The step's result; rejects with the signal's reason as soon as it aborts, and at once if it has.
+ * The step's result. Rejects with the signal's reason as soon as the signal aborts, or immediately if it has aborted.
  *
- * @param closeLate gets a result that comes after that, to close it. Default: the step itself closes what it opens then.
+ * @param closeLate closes a result that arrives after the abort. Default: the step itself closes what it opens then.
  */
 export async function unlessAborted<Result>(
   signal: AbortSignal,
@@ -78,7 +81,7 @@ export function lazy<Value, Arguments extends readonly unknown[] = []>(
   };
 }
 
-/** The runner's structured log. Fields are redacted before they are written; still, never pass a secret. */
+/** The runner's structured log. Fields are redacted before they are written, but never pass a secret. */
 export interface Log {
   debug(fields: Readonly<Record<string, unknown>>, message: string): void;
   info(fields: Readonly<Record<string, unknown>>, message: string): void;
@@ -88,19 +91,19 @@ export interface Log {
 
 /** A span of a caller, as a `traceparent` of W3C Trace Context names it. */
 export interface RemoteSpan {
-  /** Hexadecimal, as is the span's id. */
+  /** Hexadecimal, like the span's id. */
   readonly traceId: string;
   readonly spanId: string;
-  /** The lowest bit: the caller samples the trace. */
+  /** The lowest bit is set if the caller samples the trace. */
   readonly flags: number;
 }
 
-/** The same, with what its vendor keeps beside it. */
+/** A caller's span with its `tracestate`, which holds the tracing vendor's own data. */
 export interface CallersSpan extends RemoteSpan {
   readonly tracestate?: string;
 }
 
-/** What passes on a trace: headers of an HTTP request, or keys of `_meta` in MCP and ACP. Empty without a trace. */
+/** The fields that pass on a trace: headers of an HTTP request, or keys of `_meta` in MCP and ACP. Empty without a trace. */
 export interface TraceContext {
   readonly traceparent?: string;
   readonly tracestate?: string;

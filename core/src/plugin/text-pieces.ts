@@ -3,15 +3,15 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 
 export interface TextRead {
   readonly text: string;
-  /** False if there was more than the limit: the text ends there, and the source was left. */
+  /** False if the source exceeds the limit: the text ends there, and the remainder wasn't read. */
   readonly isWhole: boolean;
 }
 
 /**
- * An input as UTF-8 text. A large one is returned in a turn of the event loop of its own, since it is parsed next.
+ * Reads an input as UTF-8 text. A large text is returned in its own turn of the event loop, since the caller parses it next.
  *
- * @param source null for an empty one, as the body of a request may be
- * @param maxBytes of it, at most
+ * @param source null for an empty input, as in a request without a body
+ * @param maxBytes the most bytes that are read
  */
 export async function readText(
   source: AsyncIterable<Uint8Array> | null,
@@ -44,22 +44,22 @@ export class KeptText {
   }
 }
 
-/** Bytes below which a piece is copied together with others, and of such pieces together. */
+/** A piece of fewer bytes than `small` is copied together with others, `together` bytes at most. */
 const [small, together] = [2_048, 8_192];
 
 /**
- * Puts small pieces of an input together, for code that keeps an input until it is complete. A piece costs some hundred bytes of
- * memory besides its own, however small it is, and the sender chooses its size: in HTTP, each chunk becomes one.
+ * Puts small pieces of an input together, for code that keeps an input until it is complete. Every piece costs some hundred
+ * bytes of memory besides its content, and the sender chooses its size: in HTTP, each chunk becomes a piece.
  */
 export class SmallPieces {
   #open: Uint8Array | undefined;
   #length = 0;
 
-  /** @returns what may be kept now, in order; the rest follows later. None of it shares the memory of a small piece. */
+  /** @returns the pieces to keep now, in order; the remaining bytes follow later. None shares memory with a small piece. */
   push(piece: Uint8Array): readonly Uint8Array[] {
     if (piece.length >= small) return [...this.end(), piece];
     const full = this.#length + piece.length > together ? this.end() : [];
-    // Grows like its input: most inputs are one small piece.
+    // The buffer grows with its input, since most inputs are one small piece.
     if (this.#open === undefined || this.#length + piece.length > this.#open.length) {
       const larger = new Uint8Array(Math.min(together, 2 * (this.#length + piece.length)));
       if (this.#open !== undefined) larger.set(this.#open.subarray(0, this.#length));
@@ -70,12 +70,12 @@ export class SmallPieces {
     return full;
   }
 
-  /** Bytes that follow later. */
+  /** The number of bytes that `push` or `end` will still return. */
   get length(): number {
     return this.#length;
   }
 
-  /** The rest, at the input's end. */
+  /** @returns the remaining bytes, at the input's end */
   end(): readonly Uint8Array[] {
     const open = this.#open;
     if (open === undefined || this.#length === 0) return [];
@@ -95,22 +95,22 @@ export class KeptPieces {
     this.#pieces.push(...this.#small.push(piece));
   }
 
-  /** All of them. None is kept any more. */
+  /** Returns all bytes and forgets them. */
   take(): Buffer {
     return Buffer.concat([...this.#pieces.splice(0), ...this.#small.end()]);
   }
 }
 
 const lineFeed = 0x0a;
-/** Bytes of memory that are kept between two lines. */
+/** The most bytes of memory that stay allocated between two lines. */
 const keptBytes = 64 * 1024;
 
 export interface LineSplitterOptions {
-  /** Bytes of a line, without its line feed. Default: any number. */
+  /** The most bytes of a line, without its line feed. Default: any number. */
   readonly maxBytes?: number;
   /** The error for a longer line, thrown as soon as it is too long. Default: such a line is left out. */
   readonly tooLong?: () => Error;
-  /** The text in place of a line that is left out, by the number of its characters. Default: none. */
+  /** Returns the text that replaces a line that is left out, from the number of its characters. Default: nothing does. */
   readonly standIn?: (characters: number) => string;
 }
 
@@ -193,7 +193,7 @@ export class LineSplitter {
   }
 }
 
-/** UTF-16 characters of UTF-8, which may begin or end within a character: each counts where it begins. */
+/** Counts UTF-16 characters in UTF-8 that may begin or end within a character: each counts where it begins. */
 function charactersIn(bytes: Uint8Array): number {
   let count = 0;
   for (const byte of bytes) if ((byte & 0xc0) !== 0x80) count += byte >= 0xf0 ? 2 : 1;
@@ -201,7 +201,7 @@ function charactersIn(bytes: Uint8Array): number {
 }
 
 /**
- * Where a piece of the text may end: at `end`, or before it where that is between the halves of a surrogate pair, which
+ * The index at which a piece of the text may end: `end`, or one less where `end` would split a surrogate pair, whose halves
  * would each be encoded as a replacement character. Pure.
  */
 export function pieceEnd(text: string, end: number): number {
@@ -210,7 +210,7 @@ export function pieceEnd(text: string, end: number): number {
 }
 
 /**
- * The beginning of a text, without the word that the limit would cut: half of a credential wouldn't be recognised in it.
+ * The beginning of a text, without the word that the limit would cut, since redaction doesn't recognise half a credential.
  * Words end at white space and quotes. Pure.
  */
 export function wholeWords(text: string, max: number): string {
@@ -262,22 +262,22 @@ export async function endOf(stream: AsyncIterable<Uint8Array>, maxCharacters: nu
   return end.text;
 }
 
-/** Resolves when all that waited before have had their turn. */
+/** Resolves when all earlier callers have had their turn. */
 let lastTurn = Promise.resolve();
 
-/** Bytes or characters from which reading a text takes a turn of its own. A smaller one takes less than a millisecond. */
+/** Bytes or characters. Parsing a larger text takes its own turn; a smaller one is parsed in less than a millisecond. */
 const largeText = 65_536;
 
 /**
- * A turn of the event loop for the caller alone, in the order in which callers wait. For work of some milliseconds that many
- * connections may bring at once: all of it in the same turn would hold every other connection for seconds.
+ * Waits for a turn of the event loop for the caller alone, in the order of calls. Use it before work of some milliseconds
+ * that many connections may cause at once: done in one turn, all of it would block every other connection for seconds.
  */
 export function turnForOne(): Promise<void> {
   lastTurn = lastTurn.then(() => nextTurn());
   return lastTurn;
 }
 
-/** The same before a text of this length is parsed. Undefined for a short one, which needs no turn of its own. */
+/** Waits for a turn before a text of this length is parsed. Undefined for a short text, which needs no turn of its own. */
 export function turnForText(length: number): Promise<void> | undefined {
   return length > largeText ? turnForOne() : undefined;
 }

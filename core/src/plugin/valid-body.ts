@@ -3,9 +3,9 @@ import { knownShapeOf, readableIssues, type Validated } from "../contract/index.
 import { RequestInvalid } from "../errors.js";
 
 /**
- * A body, or a part of one, by its schema.
- * @param path of the part in its body. Default: the body itself.
- * @throws RequestInvalid with every field that is wrong, and its fix
+ * Parses a body, or a part of one, with its schema.
+ * @param path leads to the part in its body. Default: the whole body.
+ * @throws RequestInvalid with every wrong field and its fix
  */
 export function validBody<Body>(schema: z.ZodType<Body>, body: unknown, path: Validated["path"] = []): Body {
   const parsed = schema.safeParse(body);

@@ -1,4 +1,4 @@
-/** The tools that are published to an agent: where those of MCP servers come from, and how all of them reach it. */
+/** The tools that are published to an agent: tool sources bring those of MCP servers, and a delivery publishes them all. */
 
 import type { Boundary } from "../../boundary.js";
 import type { Issue, JsonObject, McpServer, ToolSpec } from "../../contract/index.js";
@@ -17,7 +17,7 @@ export interface ToolSourceScope extends Scope {
 export interface ToolSource extends Actor<McpServer> {
   /** The type of connection that it handles. */
   readonly connection: McpServer["connection"]["type"];
-  /** Why this server can't be used, by path within it (`connection.url`). Pure. */
+  /** The reasons why this server can't be used, by path within it (`connection.url`). Pure. */
   issues(server: McpServer): readonly Issue[];
   connect(server: McpServer, scope: ToolSourceScope): Promise<Publication>;
 }
@@ -25,7 +25,7 @@ export interface ToolSource extends Actor<McpServer> {
 /** The part of a tool that the agent sees: never `callRef`, `code`, `env` or a credential. */
 export type PublishedTool = Pick<ToolSpec, "name" | "description" | "inputSchema" | "readOnly">;
 
-/** Its trace context is to be passed on with requests that the call makes. */
+/** A call of a published tool. Pass its trace context on with the requests that the call makes. */
 export interface PublishedCall extends TraceContext {
   readonly name: string;
   readonly arguments: JsonObject;
@@ -35,22 +35,22 @@ export interface PublishedCall extends TraceContext {
   readonly signal: AbortSignal;
 }
 
-/** Text for the model. */
+/** The outcome of a call, as text for the model. */
 export interface PublishedOutcome {
   readonly output: string;
   readonly isError: boolean;
   /**
-   * The turn is over, and the agent no longer waits for an answer: if the protocol allows it, the call ends without one,
-   * since some agents take a late one for a fault.
+   * Set if the turn has ended and the agent no longer waits for a response. If the protocol allows it, the call then ends
+   * without one, since some agents treat a late response as a fault.
    */
   readonly isLate?: true;
 }
 
 export interface Publication {
-  /** The server's name as the agent sees it: `ambit` for the request's own tools. */
+  /** The name of the server that the agent sees: `ambit` for the request's own tools. */
   readonly name: string;
   readonly tools: readonly PublishedTool[];
-  /** From now on, calls `changed` with every list that replaces `tools`. Absent: they stay as they are. */
+  /** From now on, calls `changed` with every list that replaces `tools`. Absent: the tools don't change. */
   watch?(changed: (tools: readonly PublishedTool[]) => void): void;
   /** Decides, executes and answers; never throws. */
   call(call: PublishedCall): Promise<PublishedOutcome>;
@@ -61,13 +61,13 @@ export interface DeliveryScope extends Scope {
   readonly log: Log;
 }
 
-/** How the agent reaches a publication, as its session configuration wants it. */
+/** How the agent reaches a publication, in the form that its session configuration needs. */
 export interface PublishedServer {
   readonly name: string;
-  /** As seen inside the sandbox. */
+  /** The address inside the sandbox. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Whether the agent has asked for the list of tools: agents hide a server they couldn't reach. */
+  /** Whether the agent has requested the list of tools: agents don't report a server that they couldn't reach. */
   listed(): boolean;
 }
 

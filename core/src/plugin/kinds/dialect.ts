@@ -1,22 +1,22 @@
 import type { DialectFields, Issue, JsonObject, RunRequest } from "../../contract/index.js";
 
 /**
- * Lets callers of another runner keep the requests that they know. It doesn't act in runs, so it claims nothing and isn't
- * planned: what it returns is validated like any request. What its own fields do beyond that, a tool policy of the same
- * plugin does.
+ * Lets callers of another runner keep their requests. A dialect doesn't act in runs, so it claims nothing and isn't planned:
+ * the request that it returns is validated like any other. If its own fields have an effect, a tool policy of the same plugin
+ * implements it.
  */
 export interface Dialect {
   readonly name: string;
-  /** A request in the contract's spelling. Pure and synchronous, in time proportional to the request. */
+  /** Returns the request in the contract's spelling. Pure and synchronous, in time proportional to the request. */
   translate(request: JsonObject): Translation;
   /**
-   * Keys of its requests that the contract doesn't have, by the path of their level, without indices: `""` for the
-   * request, `customTools[]`. They are suggested in place of a misspelt key.
+   * The keys of its requests that the contract doesn't have, by the path of their level without indices: `""` for the
+   * request, `customTools[]`. Messages suggest them in place of a misspelt key.
    */
   readonly keys: Readonly<Record<string, readonly string[]>>;
   /**
-   * Fields of its requests that stay in them: they are validated with the request, and part of the API's description. None
-   * carries a credential. Default: none.
+   * The fields of its requests that stay in the translated request. They are validated with it and appear in the API's
+   * description. None carries a credential. Default: none.
    */
   readonly fields?: DialectFields;
   /**
@@ -27,9 +27,9 @@ export interface Dialect {
   command?(request: JsonObject): RequestedCommand | undefined;
   /** Other names of harnesses, each with the id that it means. Default: none. */
   readonly harnesses?: Readonly<Record<string, string>>;
-  /** Headers, in lower case, that carry the server's token without a scheme. Default: none. */
+  /** The headers, in lower case, that carry the server's token without a scheme. Default: none. */
   readonly tokenHeaders?: readonly string[];
-  /** What its callers may rely on, and what happens here instead. Default: nothing. */
+  /** Where Ambit behaves differently from the other runner. Default: nowhere. */
   readonly differences?: readonly Difference[];
 }
 
@@ -41,20 +41,20 @@ export interface RequestedCommand {
   readonly id: string;
 }
 
-/** What it doesn't know stays as it is, to be refused or ignored by its path. */
+/** A translated request. Fields that the dialect doesn't know are unchanged: validation refuses or ignores them by their path. */
 export interface Translation {
-  /** The given object itself, where nothing had to be translated. */
+  /** The same object that was passed in, if nothing had to be translated. */
   readonly request: JsonObject;
-  /** What can't be translated. The request is refused, with all other issues. */
+  /** The parts that can't be translated. The request is refused with these and all other issues. */
   readonly issues: readonly Issue[];
 }
 
-/** A behaviour that callers may rely on, and what happens here instead. For `ambit compat check` and the docs. */
+/** A behaviour that callers may rely on, and what Ambit does instead. `ambit compat check` and the docs show it. */
 export interface Difference {
   readonly about: string;
   readonly there: string;
   readonly here: string;
-  /** Whether it concerns an accepted request. Absent: no request shows whether it does, or it refuses the request. */
+  /** Whether it concerns an accepted request. Absent: the request doesn't show that, or the difference is a refusal. */
   applies?(request: RunRequest): boolean;
 }
 
@@ -63,9 +63,9 @@ export interface Difference {
  * Ambit's own variable overrides them. Blank ones count as unset.
  */
 export interface ForeignEnvironment {
-  /** By the variable that Ambit or a plugin reads: those that are read instead. The first one that is set counts. */
+  /** The variables to read instead, by the name of Ambit's or the plugin's variable. The first one that is set counts. */
   readonly renamed: Readonly<Record<string, readonly string[]>>;
-  /** Variables without effect, each with what is set instead: "`limits.toolMs`". The log names those that are set. */
+  /** Variables without effect, each with the setting that replaces it: "`limits.toolMs`". The log names those that are set. */
   readonly moved: Readonly<Record<string, string>>;
   /** Further variables without effect. The log names those that are set. */
   readonly others: RegExp;

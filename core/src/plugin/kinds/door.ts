@@ -3,40 +3,40 @@ import { failedResultSchema } from "../../contract/index.js";
 import { failureStatuses } from "../../errors.js";
 
 /**
- * Lets clients of another protocol use Ambit: it translates their requests into calls of Ambit's own HTTP API, and what a
- * run's log says into what they read. It calls the API as its caller and in no other way, so the plan, the ceiling, quotas,
- * tenants and tokens hold without its doing. It doesn't act in runs, so it claims nothing and isn't planned.
+ * Lets clients of another protocol use Ambit: a door translates their requests into calls of Ambit's own HTTP API, and the
+ * events of runs into their protocol. It only calls the API as its caller, so the plan, the ceiling, quotas, tenants and
+ * tokens apply without any code in the door. It doesn't act in runs, so it claims nothing and isn't planned.
  */
 export interface Door {
-  /** Letters, digits and hyphens: `ai-sdk`. It begins the path of each of its routes, and names its command. */
+  /** Letters, digits and hyphens: `ai-sdk`. The path of each of its routes begins with it, and it names the command. */
   readonly name: string;
-  /** Its routes on the server, behind the same checks as every other: caller, tenant, size. Default: none. */
+  /** Routes on the server, behind the same checks as every other route: caller, tenant, size. Default: none. */
   readonly routes?: readonly DoorRoute[];
   /**
    * Serves one client on standard input and output, for `ambit door <name>`, as the operator. Settles when the client has
-   * left, or `signal` aborts. Default: it has no such client.
+   * left, or `signal` aborts. Default: the door has no such clients.
    */
   stdio?(call: StdioCall): Promise<void>;
 }
 
 export interface DoorRoute {
   readonly method: "GET" | "POST" | "DELETE";
-  /** `/ai-sdk`, or below it: `/ai-sdk/chat/{chatId}/stream`. */
+  /** The door's name, or a path below it: `/ai-sdk`, `/ai-sdk/chat/{chatId}/stream`. */
   readonly path: string;
-  /** What it does, in the server's OpenAPI document. */
+  /** The route's summary in the server's OpenAPI document. */
   readonly summary: string;
   /**
-   * A body that is a stream is sent as fast as the client reads it, and cancelled when the client leaves. One that errors ends
-   * the connection without an end of the response, so that the client can't take it for complete. An error of Ambit's is
-   * answered as on every route, and one that `@ambit/client` throws for a refusal of the API, or for a run that failed, as the API
-   * answered it.
+   * Answers a request. A streamed body is sent as fast as the client reads it, and cancelled when the client leaves. If the
+   * stream fails, the connection is cut, so that the client can't take the response for complete. Ambit's errors get the
+   * response that they get on every route. An error that `@ambit/client` throws for a refusal of the API, or for a run that
+   * failed, gets the API's own response.
    */
   handle(call: DoorCall): Promise<Response>;
 }
 
 /**
- * What `@ambit/client` throws for a refusal of the API, or for a run that failed, whichever copy of it a door has: as the response
- * that says so.
+ * Parses the error that `@ambit/client` throws for a refusal of the API, or for a run that failed, into its response. It looks
+ * at the error's shape, since a door may have its own copy of that package.
  */
 export const apiRefusalSchema = z
   .object({
@@ -53,13 +53,13 @@ export const apiRefusalSchema = z
 
 /** One request to a door. */
 export interface DoorCall {
-  /** Method, URL and headers, without those that carry the caller's token, and without the body. Its signal aborts when the client leaves. */
+  /** The request without its body and the headers with the caller's token. Its signal aborts when the client leaves. */
   readonly request: Request;
   /** A parameter of the path. */
   path(name: string): string;
-  /** The body. @throws RequestInvalid, HttpRefusal for one that isn't JSON, or is larger than a request for a run may be */
+  /** Reads the body. @throws RequestInvalid, HttpRefusal if it isn't JSON, or is larger than a run's request may be */
   json(): Promise<unknown>;
-  /** Ambit's HTTP API as this caller, for `new AmbitClient({ fetch })` of `@ambit/client`. Any host name means the server itself. */
+  /** Calls Ambit's HTTP API as this caller; pass it to `new AmbitClient({ fetch })`. Any host name means the server itself. */
   readonly fetch: typeof fetch;
   /**
    * `page`: the caller has a token of one session, whose runs have the token's request; it brings only `sessionId`, `messages`
@@ -67,8 +67,8 @@ export interface DoorCall {
    */
   readonly caller: "platform" | "page";
   /**
-   * Names the caller: the operator, a tenant by its token, or a session's pages with the same rights, however often their token is
-   * renewed. A door that keeps a client's state between requests gives it to no caller with another id.
+   * Identifies the caller: the operator, a tenant by its token, or a session's pages with the same rights, however often
+   * their token is renewed. A door must not give a client's state to a caller with another id.
    */
   readonly callerId: string;
 }
@@ -77,11 +77,11 @@ export interface DoorCall {
 export interface StdioCall {
   readonly input: ReadableStream<Uint8Array>;
   readonly output: WritableStream<Uint8Array>;
-  /** What follows the door's name on the command line. */
+  /** The arguments that follow the door's name on the command line. */
   readonly arguments: readonly string[];
-  /** Ambit's HTTP API, as the operator. No port is opened for it. */
+  /** Calls Ambit's HTTP API as the operator, without opening a port. */
   readonly fetch: typeof fetch;
-  /** What the user who started the command brings. No caller over HTTP can bring it. */
+  /** The user who started the command. Callers over HTTP have no access to it. */
   readonly user: StdioUser;
   /** Aborts when this process must end. */
   readonly signal: AbortSignal;
@@ -90,47 +90,47 @@ export interface StdioCall {
 /** The user of a command on their own machine. */
 export interface StdioUser {
   /**
-   * A folder that can be a workspace itself, as with `ambit run --in-place`.
-   * @throws for one that can't; the message says why, and what to do
+   * Opens a folder to be used as a workspace itself, as with `ambit run --in-place`.
+   * @throws for a folder that can't be one; the message says why, and what to do
    */
   openFolder(path: string): Promise<UserFolder>;
-  /** How the agent reaches its model by the keys in the user's environment. */
+  /** How the agent reaches its model with the keys in the user's environment. */
   modelConnection(harness: string | undefined, model: string | undefined): UserModelConnection;
 }
 
 /** A folder of the user's that can be the workspace of sessions. */
 export interface UserFolder {
-  /** Without links. */
+  /** The real path, with symbolic links resolved. */
   readonly path: string;
-  /** From now on, it is the workspace of this session's runs. */
+  /** Makes the folder the workspace of this session's runs from now on. */
   giveTo(sessionId: string): void;
   /**
-   * Called before each run, which must have what it returns in `sandboxPermission.filesystem`. Waits for the end of another
-   * run in this folder, then keeps the folder as it is, so that `ambit undo` goes back.
-   * @throws for a folder that can't be kept; the signal's reason
+   * Called before each run, whose `sandboxPermission.filesystem` must contain the returned paths. Waits for the end of
+   * another run in this folder, then records its state for `ambit undo`.
+   * @throws for a folder whose state can't be recorded; the signal's reason
    */
   beginRun(signal: AbortSignal): Promise<UserFolderRun>;
 }
 
 export interface UserFolderRun {
-  /** Paths of the folder that the agent must not write: git runs on the host what they configure. */
+  /** Paths in the folder that the agent must not write, since git on the host would run what they configure. */
   readonly readable: readonly string[];
-  /** Paths that it must not reach. */
+  /** Paths in the folder that the agent must neither read nor write. */
   readonly denied: readonly string[];
-  /** Called once the run has its result, or didn't begin. */
+  /** Called when the run has its result, or didn't begin. */
   end(): Promise<UserFolderEnd>;
 }
 
 export interface UserFolderEnd {
-  /** What the run made that git would have run, as it is named now. */
+  /** The present names of files that git would have run, which the run created. */
   readonly disarmed: readonly string[];
-  /** The command that goes back. Undefined: the run changed nothing. */
+  /** The command that undoes the run's changes. Undefined: it changed nothing. */
   readonly undo: string | undefined;
 }
 
 export interface UserModelConnection {
   /** A request's `modelConnection`. Undefined: there is no key, or none is needed. */
   readonly connection: object | undefined;
-  /** The variables of which one has the key. */
+  /** The variables in which the key may be. */
   readonly variables: readonly string[];
 }

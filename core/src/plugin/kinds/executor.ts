@@ -16,41 +16,41 @@ export interface ToolUse {
 }
 
 export interface ToolCall {
-  /** The agent's id of the call where it has one, else ours. Unique within the run. */
+  /** The agent's id of the call, or the runner's if the agent gives none. Unique within the run. */
   readonly id: string;
   readonly tool: ToolSpec;
   /** Already checked against the tool's `inputSchema`. */
   readonly arguments: JsonObject;
-  /** What the runner adds for the platform: comes from the request, never from the model. */
+  /** Data of the request that is passed on to the platform. Never comes from the model. */
   readonly context?: JsonObject;
 }
 
 /** A run, as an executor sees it. */
 export interface RunScope {
-  /** As its caller knows it. Runs of two projects may have the same one. */
+  /** The id that the caller knows. Runs of two projects may have the same id. */
   readonly runId: string;
   readonly request: RunRequest;
   /** What the run may touch: an executor on the runner must enforce it itself. */
   readonly boundary: Boundary;
   readonly sandbox: Sandbox;
-  /** For resources that outlive a call. It closes when the run ends, before the sandbox is closed or kept. */
+  /** Closes resources that outlive a call. Runs when the run ends, before the sandbox is closed or kept. */
   readonly defer: Scope["defer"];
   readonly log: Log;
 }
 
-/** Its trace context is to be passed on with requests that the call makes. */
+/** A tool call's scope. Pass its trace context on with the requests that the call makes. */
 export interface ToolScope extends RunScope, TraceContext {
-  /** Aborts on the tool's time limit, on cancel, and when the run ends. */
+  /** Aborts at the tool's time limit, on cancellation, and when the run ends. */
   readonly signal: AbortSignal;
-  /** Milliseconds until `signal` aborts for the time limit, for messages. */
+  /** The tool's time limit in milliseconds, for messages. */
   readonly timeoutMs: number;
-  /** The same for every attempt of this call, and for no other call: for a receiver that must act once. 43 characters. */
+  /** The same for every attempt of this call, and for no other call, so that a receiver can act once. 43 characters. */
   readonly idempotencyKey: string;
   /** Increases with each owner of the run. Absent where no other process can take it over. */
   readonly fence?: number;
   /**
-   * Whether the run is certainly still this process's, which an executor checks last before a request leaves: the
-   * process may have been stopped since the call began.
+   * Whether this process certainly still owns the run. An executor checks it last before a request leaves, since the process
+   * may have been stopped since the call began.
    */
   readonly mayAct: () => boolean;
 }
@@ -59,23 +59,23 @@ export type ToolOutcome =
   | { readonly status: "completed"; readonly output: string; readonly data?: unknown }
   /** The tool's own failure: text for the model, which may try something else. */
   | { readonly status: "failed"; readonly output: string }
-  /** Fulfilled later by the user: the run keeps the call open, or pauses. */
+  /** The user fulfils the call later: the run keeps it open, or pauses. */
   | { readonly status: "parked"; readonly interaction: "client_tool" | "user_input" };
 
 export interface ToolExecutor extends Actor<ToolUse> {
-  /** The tools it executes: `callback`, `code`, `client`, or a kind of the plugin's own. */
+  /** The kind of tools that it executes: `callback`, `code`, `client`, or the plugin's own. */
   readonly kind: string;
-  /** Problems of a tool of this kind, by path within the tool (`callRef`). Empty if it can be executed. Pure. */
+  /** The problems of a tool of this kind, by path within the tool (`callRef`). Empty if it can be executed. Pure. */
   issues(use: ToolUse): readonly Issue[];
-  /** Called once when the agent has started, to prepare what its first calls would wait for. Returns immediately. */
+  /** Called once when the agent has started, to prepare what its first calls need. Returns immediately. */
   prepare?(tools: readonly ToolSpec[], scope: RunScope): void;
-  /** Never throws for a tool's own failure. */
+  /** Executes a call. A tool's own failure is an outcome, never an exception. */
   execute(call: ToolCall, scope: ToolScope): Promise<ToolOutcome>;
 }
 
 type Required = "kind" | "site" | "execute";
 
-/** An executor as its author writes it. `name` defaults to the kind, the rest as `defineExecutor` says. */
+/** An executor as its author writes it. `name` defaults to the kind; `defineExecutor` says the other defaults. */
 export type ExecutorDefinition = Pick<ToolExecutor, Required> & Partial<Omit<ToolExecutor, Required>>;
 
 /**

@@ -25,13 +25,14 @@ export type OwnTools = Readonly<Record<string, ToolClass | "other">>;
 
 /** A program that a plugin needs and can install, pinned to a version and checked against its digests. */
 export interface Installation {
-  /** As in messages: "Claude Code". */
+  /** Names the program in messages: "Claude Code". */
   readonly title: string;
   /** The packages that `install` brings, with their exact versions. */
   readonly packages: readonly { readonly name: string; readonly version: string }[];
   /**
-   * The installed version, and the one that the plugin was tested with; undefined if it isn't installed. Where that is an adapter,
-   * `agent` is the agent behind it, with its own version, and the tested one unless the adapter's decides about it.
+   * The installed version, and the one that the plugin was tested with; undefined if it isn't installed. If the program is
+   * an adapter, `agent` is the agent behind it with its own version, and with its tested version unless the adapter's version
+   * determines it.
    */
   installed():
     | {
@@ -42,48 +43,48 @@ export interface Installation {
       }
     | undefined;
   /**
-   * Installs it, or leaves the earlier version in place.
+   * Installs the program, or leaves the earlier version in place.
    * @param progress receives lines to show.
-   * @throws HarnessFailed with what to do about it.
+   * @throws HarnessFailed whose message says what to do.
    */
   install(progress: (line: string) => void): Promise<{ readonly path: string }>;
 }
 
-/** What an agent asks permission for. */
+/** An agent's question for permission to call a tool. */
 export interface PermissionQuestion {
   readonly toolCallId: string;
   /** The published tool's name without the server's prefix, or the agent's own tool (`Bash`, `write_file`). */
   readonly toolName: string;
-  /** The publication it belongs to; absent for the agent's own tools. */
+  /** The publication that the tool belongs to; absent for the agent's own tools. */
   readonly server?: string;
   readonly input: unknown;
-  /** Whether the agent declares that it only reads. */
+  /** Whether the agent declares that the call only reads. */
   readonly readOnly?: boolean;
   /** The class of the agent's own tool. Default: the class that {@link Harness.ownTools} has for its name. */
   readonly toolClass?: ToolClass;
-  /** The changes of files that it would make, and the files that it names. Default: unknown. */
+  /** The changes to files that the call would make, and the files that it names. Default: unknown. */
   readonly changes?: FileChange[];
   readonly locations?: FileLocation[];
 }
 
 export type PermissionDecision = "allow" | "deny" | "park";
 
-/** A question of the agent that isn't about permission: values of a flat form (its JSON Schema), or a page to visit. */
+/** A question that isn't about permission: the agent wants values for a flat form (a JSON Schema), or a visit to a page. */
 export interface InputQuestion {
   readonly message: string;
   readonly form?: JsonObject;
   readonly url?: string;
 }
 
-/** `content`: the form's values; empty for a page. `park` ends the turn, as for a permission. */
+/** An answer to an {@link InputQuestion}. `content` holds the form's values, none for a page. `park` ends the turn. */
 export type InputAnswer =
   | { readonly action: "accept"; readonly content: JsonObject }
   | { readonly action: "decline" }
   | "park";
 
-/** What is known of a start that takes too long. */
+/** The cause of a start that takes too long, as far as it is known. */
 export interface LateStart {
-  /** Added to the failure's message: one sentence, without a credential. */
+  /** One sentence that is added to the failure's message, without a credential. */
   readonly sentence: string;
   /** Whether another attempt may be faster. */
   readonly retryable: boolean;
@@ -93,125 +94,125 @@ export interface StartScope extends Scope {
   readonly sandbox: Sandbox;
   readonly servers: readonly PublishedServer[];
   readonly request: RunRequest;
-  /** Whether the operator denies tools that the request's permissions may allow. Default: false. */
+  /** Whether the operator denies tools that the request's permissions might allow. Default: false. */
   readonly deniesTools?: boolean;
-  /** Where the agent reaches its model. Absent: at the real endpoint, with the real credential. */
+  /** Where the agent reaches its model. Absent: it uses the real endpoint with the real credential. */
   readonly model?: ModelRoute;
-  /** The stored conversation to continue, as an earlier `Agent.conversation` named it. */
+  /** The stored conversation to continue: the value of an earlier `Agent.conversation`. */
   readonly resume?: string;
-  /** The agent to use, which this harness has started ahead in `sandbox` and found to fit. Default: a new one. */
+  /** The agent to use, which this harness started ahead in `sandbox`, and which fits. Default: a new agent. */
   readonly prepared?: PreparedAgent;
-  /** Called once the agent runs. `why` is asked if its start takes too long. */
-  explain?(why: () => LateStart | undefined): void;
+  /** Called when the agent's process runs. The runner calls `describeDelay` if the start takes too long. */
+  explain?(describeDelay: () => LateStart | undefined): void;
   readonly log: Log;
 }
 
-/** Agents that a deployer wants started before anyone asks for them. */
+/** Agents that a deployer wants started before a run needs them. */
 export interface Prewarm {
-  /** The maximum that waits. */
+  /** The most agents that wait for a run. */
   readonly agents: number;
-  /** Milliseconds after which one that nobody asked for is ended. */
+  /** Milliseconds after which an agent that no run has claimed is ended. */
   readonly idleMs: number;
-  /** Whether the runs have tools of their own. */
+  /** Whether the runs' requests have their own tools. */
   readonly tools: boolean;
-  /** The part of a request that decides how the agent starts. Its credentials stand for those of runs: it has no real one. */
+  /** The part of a request that decides how the agent starts. Its credentials are stand-ins for those of the runs. */
   readonly request: JsonObject;
 }
 
-/** The part of a start that has to be known before the agent's process exists. */
+/** The part of a start that is needed before the agent's process exists. */
 export interface PreparedStart extends Pick<StartScope, "request" | "deniesTools" | "model"> {
-  /** Names of the servers that the agent will get. */
+  /** The names of the servers that the agent will get. */
   readonly serverNames: readonly string[];
 }
 
-/** A started agent without a conversation. It belongs to nobody until a run gets it, and then to that run's session. */
+/** A started agent without a conversation. It belongs to no session until a run claims it, and then to that run's session. */
 export interface PreparedAgent {
-  /** Why a new agent would be started differently; undefined if it wouldn't. Pure. */
+  /** The reason why this start needs a different agent; undefined if this one fits. Pure. */
   misfit(start: PreparedStart): string | undefined;
-  /** What it has done that no fresh agent of its kind does; undefined for nothing. @param found in its sandbox now */
-  fault(found: SandboxContents): string | undefined;
-  /** Whether its program was replaced since it started, so that no run can have it. Default: false. */
+  /** What the agent has done that no fresh one does; undefined for nothing. @param contents of its sandbox now */
+  fault(contents: SandboxContents): string | undefined;
+  /** Whether the program was replaced since the agent started, so that no run may claim it. Default: false. */
   isOutdated?(): boolean;
-  /** Settles when its process has ended. Never rejects. */
+  /** Settles when the agent's process has ended. Never rejects. */
   readonly ended: Promise<void>;
 }
 
-/** Its trace context is sent to the agent with the prompt (`_meta`). */
+/** One turn of a conversation. The agent receives the trace context with the prompt (`_meta`). */
 export interface Turn extends TraceContext {
   readonly prompt: readonly ContentBlock[];
-  /** Aborts on cancel and on time limits; the agent is notified and gets a moment to end its turn. */
+  /** Aborts on cancellation and at time limits; the agent is notified and has a moment to end its turn. */
   readonly signal: AbortSignal;
   /**
-   * Responds to the agent's permission requests; may take as long as a call may be held. `park` ends the turn: the call
+   * Responds to the agent's permission requests. It may take as long as a call may stay open. `park` ends the turn: the call
    * isn't made, and the agent gets no response that would let it continue.
    * @param withdrawn aborts when the agent takes the question back, which ends it; the response is `deny` then. Default: never.
    */
   onPermission(question: PermissionQuestion, withdrawn?: AbortSignal): Promise<PermissionDecision>;
   /**
-   * Responds to what the agent asks its user for. Absent: everything is declined.
-   * @param withdrawn as for a permission; the response declines then.
+   * Responds to the agent's questions that aren't about permission. Absent: all are declined.
+   * @param withdrawn aborts when the agent takes the question back; the response is then to decline. Default: never.
    */
   onInput?(question: InputQuestion, withdrawn?: AbortSignal): Promise<InputAnswer>;
   /**
-   * Tells the caller, with the run's result, what the events of this turn can't show, such as updates that came too late.
-   * One sentence, without a credential.
+   * Adds a warning to the run's result about something that the turn's events can't show, such as updates that came too late.
+   * The message is one sentence, without a credential.
    */
   warn?(message: string): void;
 }
 
-/** The events of one turn. An async generator is one. */
+/** The events of one turn. An async generator satisfies this interface. */
 export interface AgentEvents extends AsyncIterable<AgentEvent> {
   [Symbol.asyncIterator](): AgentEventIterator;
 }
 
 export interface AgentEventIterator extends AsyncIterator<AgentEvent> {
   /**
-   * The next event, if it has already arrived, which saves a promise for each of many that arrive together. Not called
-   * while a `next()` is pending. Default: none.
+   * Returns the next event if it has already arrived, which saves a promise for each of many events that arrive together.
+   * The runner doesn't call it while a `next()` is pending. Default: the runner awaits each event.
    */
   ready?(): AgentEvent | undefined;
 }
 
 /** A started agent with one open conversation. */
 export interface Agent {
-  /** Names the conversation for a later `resume`. */
+  /** Identifies the conversation for a later `resume`. */
   readonly conversation: string;
-  /** How the conversation began: whether the agent restored what `resume` named. */
+  /** `loaded` if the agent restored the conversation that `resume` named. */
   readonly history: "new" | "loaded";
   readonly capabilities: HarnessCapabilities;
   readonly evidence: Evidence;
   /** The model in use, where the agent reports it. */
   readonly model?: string;
-  /** The models that it lists, by its own names. Default: it lists none. */
+  /** The models that the agent lists, by its own names. Default: none. */
   readonly models?: readonly string[];
   /**
-   * One turn. Ends with a `done` event; throws `HarnessFailed` or `ModelFailed`, also for an error that the
-   * agent presents as a successful end of its turn. One turn at a time.
+   * Begins a turn; one turn runs at a time. The events end with a `done` event. The iteration throws `HarnessFailed` or
+   * `ModelFailed`, also for an error that the agent presents as a successful end of its turn.
    */
   prompt(turn: Turn): AgentEvents;
   /**
-   * Hands a message of the user to the agent while it is in a turn. False if it took none, since its turn has just ended.
-   * Default: it takes none before its turn has ended.
+   * Hands a message of the user to the agent during a turn. False if the agent didn't take it, since the turn has just ended.
+   * Default: the agent takes no message before its turn has ended.
    * @throws HarnessFailed for content that the agent can't take
    */
   steer?(content: readonly ContentBlock[], signal: AbortSignal): Promise<boolean>;
-  /** Whether it can take no further turn: it has exited, was killed, or was closed. */
+  /** Whether the agent can take no further turn: it has exited, was killed, or was closed. */
   ended(): boolean;
-  /** Whether its program was replaced since it started: its session's next run gets a new one. Default: false. */
+  /** Whether the program was replaced since the agent started: the session's next run gets a new agent. Default: false. */
   isOutdated?(): boolean;
   /** Asks the agent to exit, then kills it. Safe to call twice. */
   close(): Promise<void>;
 }
 
 export interface Harness extends Actor<RunRequest> {
-  /** As the request names it. */
+  /** The name in requests. */
   readonly id: string;
-  /** Other names the request may use. */
+  /** Other names that requests may use. */
   readonly aliases: readonly string[];
   /**
-   * Whether it asks before each use of its own tools, harmless ones included, regardless of settings in its workspace.
-   * If not, permissions for such tools can't be enforced: the run is refused unless the request's default allows what
-   * no rule names. True for an agent without its own tools.
+   * Whether the agent asks before each use of its own tools, harmless ones included, regardless of settings in its workspace.
+   * If not, permissions for such tools can't be enforced: the run is refused unless the request's default allows every tool
+   * that no rule names. True for an agent without its own tools.
    */
   readonly supportsPermissionRequests: boolean;
   /**
@@ -221,38 +222,38 @@ export interface Harness extends Actor<RunRequest> {
   readonly ownTools?: OwnTools;
   /** Where the agent looks for skills, relative to its workspace. Default: `.agents/skills`. */
   readonly skillsFolder?: string;
-  /** Milliseconds the agent lets one tool call wait before it gives up. */
+  /** Milliseconds after which the agent gives up on a tool call. */
   readonly maxToolCallMs: number;
-  /** How its program is installed. Default: it is part of the plugin, or the plugin can't install it. */
+  /** How the agent's program is installed. Default: it is part of the plugin, or the plugin can't install it. */
   readonly installation?: Installation;
   /**
-   * Why this agent can't run this request: not installed, an unknown model. Pure.
-   * @param rootfs of the sandbox: an image's contents aren't known before it is opened.
-   * @param isRouted whether a model gateway carries what `model` returns.
+   * The reasons why this agent can't run this request: it isn't installed, or doesn't know the model. Pure.
+   * @param rootfs the sandbox's files: an image's contents aren't known before the sandbox is open.
+   * @param isRouted whether a model gateway carries the use that `model` returns.
    */
   issues(request: RunRequest, rootfs: Rootfs, isRouted: boolean): readonly Issue[];
   /**
-   * How this request's agent uses its model. Undefined for an agent without one, or whose base URL can't be set. Default:
-   * undefined. Pure.
+   * How this request's agent uses its model. Undefined for an agent without a model, or whose base URL can't be set.
+   * Default: undefined. Pure.
    */
   model?(request: RunRequest): ModelUse | undefined;
-  /** What an agent that connects to its model directly can't cover of the boundary. Default: nothing. Pure. */
+  /** The parts of the boundary that an agent can't cover if it connects to its model directly. Default: none. Pure. */
   directModelGaps?(boundary: Boundary, request: RunRequest): readonly ActorGap[];
-  /** Files of the host that the sandbox must show, or get a copy or a mount of. Pure. */
+  /** The host's files that the sandbox must contain: visible, copied or mounted, by its `rootfs`. Pure. */
   requiredPaths(rootfs: Rootfs): readonly RequiredPath[];
   /**
-   * Names of the request's credentials that can be read inside the sandbox. A login that is passed on to the agent has the
-   * name {@link subscriptionPath}. Pure.
+   * The names of the request's credentials that programs in the sandbox can read. A login that is passed on to the agent has
+   * the name {@link subscriptionPath}. Pure.
    */
   visibleCredentials(request: RunRequest): readonly string[];
   /**
-   * Of those, the credentials that the agent only sends to its model. A sandbox may hide them; the agent then gets the
-   * values of `Sandbox.placeholders` instead. Default: none. Pure.
+   * Those of the visible credentials that the agent only sends to its model. A sandbox may hide them; the agent then gets
+   * the values of `Sandbox.placeholders` instead. Default: none. Pure.
    */
   hideableCredentials?(request: RunRequest): readonly HiddenCredential[];
   start(scope: StartScope): Promise<Agent>;
   /** The agents to start ahead. Default: none. */
   readonly prewarm?: readonly Prewarm[];
-  /** Starts an agent up to where it needs something of a run. It ends with the sandbox. Present if `prewarm` is. */
+  /** Starts an agent as far as possible without a run. It ends with the sandbox. Present if `prewarm` is. */
   prepare?(scope: PreparedStart & Pick<StartScope, "signal" | "sandbox" | "log">): Promise<PreparedAgent>;
 }

@@ -4,39 +4,39 @@ import type { ModelExchange } from "./model-gateway.js";
 import type { Backlog } from "./store.js";
 
 /**
- * Observes runs, for traces, metrics or an audit log. It doesn't act in them, so it claims nothing and isn't planned.
- * The run doesn't wait for it. An error that it throws is logged, and ends its observation of that run.
+ * Observes runs, for traces, metrics or an audit log. An observer doesn't act in runs, so it claims nothing and isn't planned.
+ * Runs don't wait for it. An error that it throws is logged, and ends its observation of that run.
  */
 export interface RunObserver {
   readonly name: string;
   /**
-   * A run was admitted. Undefined: it doesn't observe this one. A run that can't begin after all, because another replica
-   * has its session, is `refused` without an `ended`. Synchronous.
+   * Called when a run was admitted. Returns undefined to ignore the run. A run that can't begin after all, because another
+   * replica has its session, is `refused` without an `ended`. Synchronous.
    */
   observe(run: ObservedRun): RunObservation | undefined;
-  /** A request for a run was refused before the run began. Synchronous. */
+  /** Called when a request for a run was refused before the run began. Synchronous. */
   refused?(refusal: ObservedRefusal): void;
   /**
-   * A run of another process, which has died, was ended here as `runner_lost`. That process's observations of it are
-   * lost. Synchronous.
+   * Called when this process ended a run as `runner_lost` whose own process had died, and with it the observation of the
+   * run. Synchronous.
    */
   lost?(run: LostRun): void;
-  /** A message of a run's webhook was posted, or couldn't be. Synchronous. */
+  /** Called when a message of a run's webhook was posted, or couldn't be. Synchronous. */
   posted?(attempt: WebhookAttempt): void;
-  /** A run asked for an agent that was started ahead. Synchronous. */
+  /** Called when a run asked for an agent that was started ahead. Synchronous. */
   prewarmed?(claim: PrewarmClaim): void;
-  /** A line was written to the log. Synchronous. What it writes to the log itself arrives here, too. */
+  /** Called when a line was written to the log, by the observer itself too. Synchronous. */
   logged?(line: LogLine): void;
-  /** A server is up: `state` resolves with its present state whenever it is called. Called once at most. */
+  /** Called once at most, when a server is up. `state` resolves with its present state. */
   watch?(state: () => Promise<RunnerState>): void;
-  /** Its metrics in the Prometheus text format (version 0.0.4), for `GET /metrics`. */
+  /** Returns metrics in the Prometheus text format (version 0.0.4), for `GET /metrics`. */
   scrape?(state: RunnerState): Promise<string>;
-  /** Flushes what it still holds, until `signal` aborts. Called once, after the last run. */
+  /** Flushes what the observer still holds, until `signal` aborts. Called once, after the last run. */
   close?(signal: AbortSignal): Promise<void>;
 }
 
 export interface WebhookAttempt {
-  /** `run.finished` */
+  /** The message's type, such as `run.finished`. */
   readonly event: string;
   /** `retried`: another attempt follows. */
   readonly outcome: "delivered" | "retried" | "failed";
@@ -44,7 +44,7 @@ export interface WebhookAttempt {
 
 export interface PrewarmClaim {
   readonly harness: string;
-  /** `hit`: it got one · `miss`: none fitted · `refused`: one fitted, but had done something since its start. */
+  /** `hit`: the run got an agent · `miss`: none fitted · `refused`: one fitted, but had acted since its start. */
   readonly outcome: "hit" | "miss" | "refused";
 }
 
@@ -54,7 +54,7 @@ export interface RunnerState {
   readonly runs: number;
   /** Open sessions, including those in use. */
   readonly sessions: number;
-  /** Processes in its sandboxes. */
+  /** Processes in the runner's sandboxes. */
   readonly processes: number;
   /** Agents that were started ahead and wait for a run. */
   readonly prewarmed: number;
@@ -69,29 +69,29 @@ export interface RunnerState {
   }[];
 }
 
-/** One line of the log, as it was written: redacted. */
+/** One line of the log, redacted as it was written. */
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
   /** Milliseconds since 1970. */
   readonly at: number;
   readonly message: string;
-  /** JSON values. A run's lines have `runId`, and `traceId` and `spanId` where the run has a trace. */
+  /** JSON values. Lines about a run have `runId`, and also `traceId` and `spanId` if the run has a trace. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
 export interface ObservedRun {
   readonly runId: string;
-  /** As it was parsed, including its credentials. */
+  /** The parsed request, including its credentials. */
   readonly request: RunRequest;
-  /** The caller's span, which the run continues. */
+  /** The caller's span, which is the parent of the run's. */
   readonly parent?: RemoteSpan;
-  /** Id of the harness, name of the sandbox, and what the sandbox guarantees, as planned. */
+  /** The harness's id, the sandbox's name, and the sandbox's guarantees, by the run's plan. */
   readonly harness: string;
   readonly sandbox: string;
   readonly guarantees: readonly string[];
-  /** The model, as its provider knows it; absent where the agent chooses it. */
+  /** The model, by its provider's name for it; absent if the agent chooses it. */
   readonly model?: string;
-  /** Redacts the run's credentials in a text of the request, as in events. */
+  /** Redacts the run's credentials in a text of the request, as the runner does in events. */
   redact(text: string): string;
   readonly log: Log;
 }
@@ -99,12 +99,12 @@ export interface ObservedRun {
 export interface LostRun extends Pick<ObservedRun, "runId" | "harness" | "sandbox"> {
   /** Milliseconds since 1970. */
   readonly begunAt: number;
-  /** What this observer's observation of it returned from `recovery`. */
+  /** The value that this observer's observation of the run returned from `recovery`. */
   readonly recovery?: string | undefined;
 }
 
 export interface ObservedRefusal {
-  /** The failure's code, as on the wire: `boundary_refused`. */
+  /** The failure's code in the API: `boundary_refused`. */
   readonly code: string;
   /** The HTTP status of the response; absent for a queued run. */
   readonly status?: number;
@@ -112,43 +112,43 @@ export interface ObservedRefusal {
   readonly begunAt?: number;
   /** The caller's trace, from the headers or the body. Absent for a caller who isn't known. */
   readonly trace?: CallersSpan;
-  /** Where the request wants its telemetry. Absent for one that couldn't be read, or whose caller isn't known. */
+  /** Where the request wants its telemetry sent. Absent if the request couldn't be read, or its caller isn't known. */
   readonly telemetry?: RunRequest["telemetry"];
-  /** Capabilities that some actor can't guarantee; empty for other refusals. */
+  /** The capabilities that some actor can't guarantee; empty for other refusals. */
   readonly capabilities: readonly string[];
 }
 
 export interface TracedCall {
-  /** As in its events. */
+  /** The call's id in the run's events. */
   readonly id: string;
-  /** Of its tool. */
+  /** The tool's name. */
   readonly name: string;
 }
 
 /** Receives the events of one run, in order. All calls are synchronous. */
 export interface RunObservation {
-  /** The trace that the run belongs to: 32 hexadecimal digits. Default: that of the caller's `traceparent`. */
+  /** The id of the run's trace: 32 hexadecimal digits. Default: that of the caller's `traceparent`. */
   readonly traceId?: string;
   /**
-   * The `traceparent` (W3C Trace Context) to pass on with the run's current requests, or with one tool call.
+   * Returns the `traceparent` (W3C Trace Context) to pass on with the run's current requests, or with one tool call.
    * Default: the caller's.
    */
   traceparent?(call?: TracedCall): string | undefined;
   /**
-   * What another process needs to report the end of this run if this process dies: `lost` gets it. At most 16,384
-   * characters, which are stored encrypted. Called once, before the run begins.
+   * Returns what another process needs to report the end of this run if this process dies: `lost` receives it. At most
+   * 16,384 characters, which are stored encrypted. Called once, before the run begins.
    */
   recovery?(): string | undefined;
-  /** The run answers questions of an earlier run that had paused: the span of that run. */
+  /** Called if the run answers questions of an earlier run that had paused, with the span of that run. */
   resumed?(span: RemoteSpan): void;
-  /** A tool call continues under another id. A result may follow that only says so, under the earlier one. */
+  /** Called when a tool call continues under another id. A result that only says so may follow under the earlier id. */
   callRenamed?(from: string, to: string): void;
-  /** A stage begins, and the one before it ends. */
+  /** Called when a stage begins, and the one before it ends. */
   entered?(stage: StageName): void;
-  /** Redacted, as the run's reader receives it. */
+  /** Called for each event, redacted as the run's reader receives it. */
   happened?(event: AgentEvent): void;
-  /** The agent sends a request to its model through a gateway. */
+  /** Called when the agent sends a request to its model through a gateway. */
   modelCalled?(model: string): ModelExchange | undefined;
-  /** The run's one result, redacted. The last call. */
+  /** Called last, with the run's one result, redacted. */
   ended?(result: RunResult): void;
 }

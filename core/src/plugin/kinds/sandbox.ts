@@ -24,13 +24,13 @@ export interface HiddenCredential
   readonly as?: CredentialForm;
 }
 
-/** `true` where the credential stays outside; else a gap's reason and fix. */
+/** `true` if the credential stays outside the sandbox, or the reason and fix of a gap. */
 export type Hiding = true | Pick<ActorGap, "reason" | "fix">;
 
-/** `true` where programs in the sandbox can read all; else a gap's reason and fix. */
+/** `true` if programs in the sandbox can read all paths, or the reason and fix of a gap. */
 export type Readability = true | Pick<ActorGap, "reason" | "fix">;
 
-/** A new value of a credential, or why there is none: a text that programs in the sandbox may read. */
+/** A new value of a credential, or the reason why there is none, which programs in the sandbox may read. */
 export type RefreshedSecret =
   | {
       readonly ok: true;
@@ -38,39 +38,39 @@ export type RefreshedSecret =
       /** Milliseconds since 1970. */
       readonly expiresAt: number;
       /**
-       * By credential: the values so far that the session still knows, with this one. Responses of its hosts must contain
-       * none of them, nor the value that it began with.
+       * All values that the session still knows, including this one, by the name of their credential. Responses of the
+       * credential's hosts must contain none of them, nor its initial value.
        */
       readonly known: Readonly<Record<string, readonly string[]>>;
     }
   | { readonly ok: false; readonly reason: string };
 
-/** A `fetch` handler, as in the Fetch standard: one request in, one response out. */
+/** A request handler by the Fetch standard. */
 export type FetchHandler = (request: Request) => Response | Promise<Response>;
 
 /** One decision about one connection that reached the boundary's proxy. */
 export interface ConnectionDecision {
-  /** `host:port` as the client named it. */
+  /** `host:port`, as the client sent it. */
   readonly target: string;
   readonly allowed: boolean;
   /** The reason, which names the rule. */
   readonly reason: string;
-  /** Why an allowed connection failed, such as a name that doesn't resolve. Absent: it didn't, as far as is known. */
+  /** Why an allowed connection failed, such as a name that doesn't resolve. Absent: no failure is known. */
   readonly failure?: string | undefined;
-  /** With `failure`: the connection was reported when it was opened, and isn't counted again. */
+  /** Set with `failure` if the connection was reported when it was opened, so that it isn't counted again. */
   readonly isReported?: true | undefined;
-  /** For a refusal that a caller or deployer could lift: part of the run's result, as a warning or as its failure. */
+  /** Set for a refusal that a caller or deployer could lift. The run's result contains it, as a warning or as the failure. */
   readonly gap?: ActorGap;
 }
 
 /**
- * A file or folder of the host that programs in the sandbox need: visible at the same path, read-only; in a sandbox with
- * an image, a copy or a mount below `ImageRootfs.copyRoot`.
+ * A file or folder of the host that programs in the sandbox need. It is read-only at the same path; a sandbox with an image
+ * has a copy or a mount of it below `ImageRootfs.copyRoot`.
  */
 export interface RequiredPath {
-  /** Absolute, on the runner. */
+  /** An absolute path on the runner's host. */
   readonly path: string;
-  /** What it is, for errors: "Gemini CLI". */
+  /** Names the program in errors: "Gemini CLI". */
   readonly what: string;
   /** Whether the agent also starts in a sandbox that doesn't show it. Default: false. */
   readonly isOptional?: boolean;
@@ -84,64 +84,65 @@ export interface SandboxSpec {
   readonly required: readonly Capability[];
   /** The runner's files that the agent needs, in the form that the backend's `rootfs` determines. */
   readonly requiredPaths: readonly RequiredPath[];
-  /** Credentials to hide, which the backend's `hides` accepted. Default: none. */
+  /** The credentials to hide, which the backend's `hides` accepted. Default: none. */
   readonly secrets?: readonly HiddenCredential[];
   /**
-   * Asks the platform for a new value of one of `secrets` that has `refresh`. When it resolves, the run's output is
-   * redacted of the value. The backend calls it before the value it has expires, for one request on behalf of all that
-   * wait, and sends no value that has expired. Never rejects. Absent: none of them has `refresh`.
+   * Asks the platform for a new value of one of `secrets` that has `refresh`. When it resolves, the value is already redacted
+   * in the run's output. The backend calls it before its value expires, once for all requests that wait, and never sends an
+   * expired value. Never rejects. Absent: no secret has `refresh`.
    */
   refreshSecret?(name: string): Promise<RefreshedSecret>;
   /**
-   * Set if another runner may take the sandbox over later. It increases with each owner, and the sandbox obeys only the
-   * owner with the highest one. Default: the sandbox ends with this runner.
+   * Set if another runner may take the sandbox over later. The fence increases with each owner, and the sandbox obeys only
+   * the owner with the highest. Default: the sandbox ends with this runner.
    */
   readonly fence?: number;
   /**
-   * `Sandbox.remains` of a runner that ended without closing the sandbox: its workspace and home become this one's. The
-   * backend ends what still runs there. `open` rejects if they are gone, or if that runner lives. Default: workspace and home
-   * are empty.
+   * The `Sandbox.remains` of a runner that ended without closing its sandbox: this sandbox gets that workspace and home. The
+   * backend ends processes that still run there. `open` rejects if the files are gone, or if that runner is alive. Default:
+   * workspace and home are empty.
    */
   readonly remains?: string | undefined;
   /** The deployer's proxy, through which the boundary's own proxy connects. Default: it connects directly. */
   readonly upstreamProxy?: UpstreamProxy | undefined;
   /**
-   * An absolute path of the runner's host, without links: this folder is the workspace itself, and stays when the sandbox is
-   * closed. Its processes can't write to what git keeps in it. Only where the backend has `opensFolders`. Default: a new folder.
+   * The real path of a folder on the runner's host, which is the workspace itself and stays when the sandbox is closed.
+   * The sandbox's processes can't write to git's files in it. Set only if the backend has `opensFolders`. Default: a new
+   * folder.
    */
   readonly workspaceFolder?: string | undefined;
-  /** Only where the backend's `layers` support the boundary. Default: workspace and home are empty. */
+  /** Set only if the backend's `layers` support the boundary. Default: workspace and home are empty. */
   readonly layer?: LayerUse;
   /** Called for every connection that reaches the boundary's proxy, including repeats. */
   onDecision(decision: ConnectionDecision): void;
   /**
-   * Called when the sandbox can no longer enforce or record its boundary, such as when its proxy fails: the run that has
-   * it fails with this error, and no other run gets it. From the failure on, the backend must let nothing through.
+   * Called when the sandbox can no longer enforce or record its boundary, such as when its proxy fails. The sandbox's run
+   * then fails with this error, and no other run gets the sandbox. From the failure on, the backend must let nothing through.
    */
   onFailure?(failure: SandboxFailed): void;
-  /** Whether the sandbox belongs to no run yet: its proxy then refuses every connection. Default: it belongs to one. */
+  /** Whether no run has the sandbox yet, so that its proxy refuses every connection. Default: a run has it. */
   isUnclaimed?(): boolean;
   readonly log: Log;
 }
 
 /** Properties of a sandbox with an image. */
 export interface ImageRootfs {
-  /** The image as it was asked for, such as `node:22`. Absent: it isn't known by a name. */
+  /** The image's name in the configuration or request, such as `node:22`. Absent: the image has no name. */
   readonly name?: string;
-  /** `PATH` as the image sets it: where programs are looked up by name. */
+  /** The image's `PATH`, in which programs are looked up by name. */
   readonly searchPath: string;
-  /** Absolute. Below it lie copies or mounts of `SandboxSpec.requiredPaths`, each at its path on the runner. */
+  /** An absolute path. Below it are copies or mounts of `SandboxSpec.requiredPaths`, each at its path on the runner. */
   readonly copyRoot: string;
-  /** Whether they are mounts: the backend's `rootfs` is `image-with-mounts`. */
+  /** Whether the required paths are mounts: the backend's `rootfs` is `image-with-mounts`. */
   readonly mounted: boolean;
 }
 
 /**
- * A TCP connection from this host to the runner, by its two ends. Both addresses and both ports count: a caller chooses
- * its own, and several connections can have the same two ports.
+ * A TCP connection from this host to the runner. Only both addresses and both ports identify it: a caller chooses its own
+ * address and port, and several connections can have the same two ports.
  */
 export interface LocalConnection {
-  /** The runner's own address: IPv4, IPv6, or IPv4-mapped, as Node names it. */
+  /** The runner's address in Node's form: IPv4, IPv6, or IPv4-mapped. */
   readonly localAddress: string;
   readonly localPort: number;
   /** The caller's address. */
@@ -150,139 +151,142 @@ export interface LocalConnection {
 }
 
 export interface SandboxBackend extends Actor {
-  /** Default `host`. */
+  /** Where the files of its sandboxes come from. Default: `host`. */
   readonly rootfs?: Rootfs;
   /**
-   * The image of its sandboxes, as it is configured: `node:22`. A request may ask for it by `environment.image`. Absent: they
-   * have none that is known by a name.
+   * The image of its sandboxes by its name in the configuration: `node:22`. A request may ask for it by `environment.image`.
+   * Absent: they have no image with a name.
    */
   readonly image?: string | undefined;
   /** Whether a folder of the runner's host can be a workspace. Default: no. */
   readonly opensFolders?: true;
   /**
-   * Whether `open` accepts the credential under this boundary: inside is a placeholder, which is replaced on
-   * the way to one of its hosts, and only as its other fields say. Absent: it accepts none. Pure.
+   * Whether `open` accepts the credential under this boundary. Programs inside then see a placeholder, which the backend
+   * replaces on the way to one of the credential's hosts, and only where its other fields allow. Absent: it accepts none. Pure.
    */
   hides?(credential: HiddenCredential, boundary: Boundary): Hiding;
   /**
-   * Whether the programs in its sandboxes can read these paths of this host, by their permissions. Absent: they can.
+   * Whether file permissions let the programs in its sandboxes read these paths of this host. Absent: they do.
    * Synchronous and cheap.
    */
   reads?(paths: readonly RequiredPath[]): Readability;
   /**
-   * Whether a process of one of its sandboxes made this connection, according to the kernel; true if that
-   * can't be determined. Such callers may neither start nor end runs. Absent: its processes can't reach this host.
+   * Whether a process of one of its sandboxes made this connection, by the kernel's account; true if that can't be
+   * determined. Such callers may neither start nor end runs. Absent: processes in its sandboxes can't reach this host.
    */
   madeConnection?(connection: LocalConnection): Promise<boolean>;
-  /** Applies every limit or rejects (`SandboxFailed`); never opens something weaker, never falls back to the host. */
+  /** Opens a sandbox that applies every limit, or rejects (`SandboxFailed`). Never opens a weaker one, or uses the host. */
   open(spec: SandboxSpec, scope: Scope): Promise<Sandbox>;
-  /** For remote sandboxes that outlive their runner. Absent: they end with it. */
+  /** Takes over remote sandboxes that outlive their runner. Absent: sandboxes end with their runner. */
   readonly takeover?: SandboxTakeover;
-  /** Removes what `Sandbox.remains` names, which no runner uses. Succeeds if it doesn't exist. Present if sandboxes have `remains`. */
+  /**
+   * Removes the files that `Sandbox.remains` names, which no runner uses. Succeeds if they don't exist. Present if sandboxes
+   * have `remains`.
+   */
   discardRemains?(remains: string): Promise<void>;
-  /** For platforms that keep prepared files. Absent: each sandbox gets a copy of them. */
+  /** Keeps prepared files on the backend's platform. Absent: each sandbox gets a copy of them. */
   readonly layers?: SandboxLayers;
-  /** Closes what it holds besides sessions, after the last session has ended. Abandoned when the signal aborts. */
+  /** Closes what the backend holds besides sessions, after the last session. The runner stops waiting when `signal` aborts. */
   close?(signal: AbortSignal): Promise<void>;
 }
 
 export interface SandboxTakeover {
   /**
-   * Takes over a sandbox that another runner opened, under the same id, boundary and requirements: `spec.fence` is
-   * higher than that one's. The boundary is proven again, as in `open`. Processes that the earlier runner started
-   * inside are ended, files stay, and that runner can no longer reach the sandbox, even if it is alive.
+   * Takes over a sandbox that another runner opened under the same id, boundary and requirements, and with a lower fence than
+   * `spec.fence`. The boundary is proven again, as in `open`. Processes that the earlier runner started inside are ended,
+   * files stay, and that runner can no longer reach the sandbox, even if it is alive.
    *
-   * @param handover of that runner's `Sandbox`.
-   * @throws SandboxFailed when the sandbox is gone, is another one than was asked for, or has an owner of a higher fence.
+   * @param handover the `Sandbox.handover` of that runner.
+   * @throws SandboxFailed if the sandbox is gone, doesn't match the spec, or has an owner with a higher fence.
    */
   takeOver(spec: SandboxSpec, handover: string, scope: Scope): Promise<Sandbox>;
   /** Removes a sandbox that no runner uses, unless its owner has a higher fence. Succeeds if it doesn't exist. */
   discard(spec: Pick<SandboxSpec, "id" | "fence" | "log">, handover: string): Promise<void>;
 }
 
-/** How often limits of `resources` kept processes from something. */
+/** How often the limits of `resources` took effect. */
 export interface LimitHits {
   /** Processes or threads that couldn't be started. */
   readonly processes: number;
-  /** Processes that were killed for the memory of all. */
+  /** Processes that were killed because all together exceeded the memory limit. */
   readonly memory: number;
 }
 
-/** What is in a sandbox, as seen from outside its processes. */
+/** The contents of a sandbox, observed from outside it. */
 export interface SandboxContents {
-  /** Paths of files below `workspace` and `home`, as seen inside; the first thousand. */
+  /** The inside paths of files below `workspace` and `home`; the first thousand. */
   readonly files: readonly string[];
-  /** Its live processes, without the backend's own. */
+  /** The number of its live processes, without the backend's own. */
   readonly processes: number;
 }
 
 export interface Sandbox {
-  /** Absolute path of the session's workspace, as seen inside. Exists after `open`, and is empty unless it begins with a layer. */
+  /** The workspace's absolute path inside. It exists after `open`, and is empty unless it begins with a layer. */
   readonly workspace: string;
-  /** Absolute path of the agent's home, as seen inside. Outlives the run, ends with the session. */
+  /** The absolute path of the agent's home inside. The home outlives the run and ends with the session. */
   readonly home: string;
   readonly confinement: "confined" | "unconfined";
   /** Set exactly when the backend's `rootfs` isn't `host`. */
   readonly image?: ImageRootfs;
   /** The placeholder of each of the spec's `secrets`, by name. */
   readonly placeholders?: Readonly<Record<string, string>>;
-  /** What was observed of this sandbox: when it opened, and of its first process before the first instruction. */
+  /** What was observed when this sandbox opened, and of its first process before that process's first instruction. */
   readonly evidence: Evidence;
-  /** How often its processes have reached the limits so far. Synchronous and cheap. Absent: not known. */
+  /** How often its processes have reached the limits so far. Synchronous and cheap. Absent: the backend can't count that. */
   limitHits?(): LimitHits;
-  /** Present only where `SandboxSpec.isUnclaimed` is obeyed. Absent: no agent is started in it ahead of a run. */
+  /** Lists what is inside. Present only if the backend obeys `SandboxSpec.isUnclaimed`. Absent: no agent starts ahead in it. */
   contents?(): Promise<SandboxContents>;
-  /** The unit of confinement: each process is isolated as far as `environment.per-tool` promises. */
+  /** Starts a process, which is isolated from the others as far as `environment.per-tool` promises. */
   spawn(command: Command): Promise<Process>;
   /** Writes without following links that lead out of `workspace` and `home`. */
   writeFiles(files: readonly FileEntry[]): Promise<void>;
-  /** @throws SandboxFailed when the file isn't there or can't be read. */
+  /** @throws SandboxFailed if the file doesn't exist or can't be read. */
   readFile(path: string): Promise<Uint8Array>;
   /** Makes a handler reachable from inside only. The backend checks the token on every request: see `presentsToken`. */
   expose(handler: FetchHandler): Promise<Exposure>;
   /**
-   * A connection to a server on a port of `boundary.inbound`, on the loopback inside. What answers is the sandbox's, and may
-   * be anything. Present where `inbound.ports` is required.
-   * @throws SandboxFailed for any other port, and where nothing inside listens
+   * Connects to a port of `boundary.inbound` on the loopback inside. A program of the sandbox answers, so don't trust the
+   * response. Present if `inbound.ports` is required.
+   * @throws SandboxFailed for any other port, and if no program inside listens
    */
   connect?(port: number): Promise<Duplex>;
-  /** What `takeOver` needs. It holds keys: keep it encrypted. Absent: this sandbox can't be taken over. */
+  /** The data that `takeOver` needs. It holds keys: store it encrypted. Absent: this sandbox can't be taken over. */
   readonly handover?: string;
-  /** Instead of `close`: files stay for the next owner. Present if `handover` is. */
+  /** Call it instead of `close` to leave the files to the next owner. Present if `handover` is. */
   leave?(): Promise<void>;
   /**
-   * Instead of `close`: ends it, and keeps workspace and home as the layer. Where there is one of this name by then, that one
-   * stays. Present if `SandboxSpec.layer` is to be made.
-   * @throws SandboxFailed; nothing is kept then
+   * Call it instead of `close` to end the sandbox and keep its workspace and home as the layer. If a layer of this name exists
+   * by then, that one stays. Present if `SandboxSpec.layer` has `use: "make"`.
+   * @throws SandboxFailed; no layer is kept then
    */
   keepAsLayer?(): Promise<void>;
   /**
-   * Names its files for `SandboxSpec.remains`, where they outlive this runner's sudden end: the next one of the same host can
-   * go on with them. Present only if `SandboxSpec.fence` was. Absent: they end with this runner.
+   * Identifies the sandbox's files for `SandboxSpec.remains` if they outlive this runner's sudden end, so that the next runner
+   * on the same host can continue with them. Present only if `SandboxSpec.fence` was. Absent: the files end with this runner.
    */
   readonly remains?: string;
-  /** Leaves nothing: no process, folder, socket, group, route. Skips what another runner took over. Safe to call twice. */
+  /** Removes every process, folder, socket, group and route, except what another runner took over. Safe to call twice. */
   close(): Promise<void>;
 }
 
 export interface Exposure {
-  /** As seen inside, without a path: `http://127.0.0.1:41234`. Two exposures may share it, and differ by token. */
+  /** The URL inside, without a path: `http://127.0.0.1:41234`. Two exposures may share it, and differ by token. */
   readonly url: string;
-  /** Sent as `Authorization: Bearer …`, or as an API key: `x-api-key`, `x-goog-api-key`. */
+  /** Programs send it as `Authorization: Bearer …`, or as an API key: `x-api-key`, `x-goog-api-key`. */
   readonly token: string;
   close(): Promise<void>;
 }
 
 export interface Command {
-  /** Program and arguments; never a shell line. The program is a path, or a name looked up in `env.PATH`. */
+  /** The program and its arguments, never a shell line. The program is a path, or a name that is looked up in `env.PATH`. */
   readonly argv: readonly [program: string, ...args: string[]];
-  /** Complete: nothing is inherited. The backend adds only what confinement needs (proxy variables, HOME, TMPDIR). */
+  /** All variables: none is inherited. The backend adds only those that confinement needs (proxy variables, HOME, TMPDIR). */
   readonly env: Readonly<Record<string, string>>;
-  /** Absolute, as seen inside. Default: the workspace. */
+  /** An absolute path inside. Default: the workspace. */
   readonly cwd?: string;
-  /** `agent`: the session's home. `tool`: its own home and scratch, removed with the process. Default `tool`. */
+  /** `agent` uses the session's home. `tool` has its own home and scratch, which are removed with it. Default: `tool`. */
   readonly role?: "agent" | "tool";
-  /** Kills the process and all it started. */
+  /** Kills the process, and all processes that it started, when it aborts. */
   readonly signal?: AbortSignal;
 }
 
@@ -292,9 +296,9 @@ export interface Process {
   readonly stderr: ReadableStream<Uint8Array>;
   /** What was observed of this process before its first instruction. */
   readonly evidence: Evidence;
-  /** Never rejects. Settles when the process and everything it started have ended. */
+  /** Settles when the process, and all processes that it started, have ended. Never rejects. */
   readonly exit: Promise<Exit>;
-  /** Ends the process and all it started. Default `SIGKILL`. Safe after the exit. */
+  /** Ends the process and all processes that it started. Default: `SIGKILL`. Safe after the exit. */
   kill(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
 }
 
@@ -304,40 +308,40 @@ export interface Exit {
 }
 
 export interface FileEntry {
-  /** Absolute, inside `workspace` or `home`. Missing folders are created. */
+  /** An absolute path in `workspace` or `home`. Missing folders are created. */
   readonly path: string;
   readonly content: string | Uint8Array;
-  /** Default false. */
+  /** Default: false. */
   readonly executable?: boolean;
 }
 
 /**
- * Prepared files that the platform keeps, and that new sandboxes begin with, without a copy for each. A layer is the workspace
- * and the home of one sandbox. It never changes: what a sandbox that began with it writes, no other sees.
+ * Prepared files that the platform keeps, and that new sandboxes begin with, without a copy for each. A layer is the
+ * workspace and the home of one sandbox. It never changes: a sandbox's writes are invisible to the others.
  */
 export interface SandboxLayers {
   /**
-   * What new sandboxes have installed: the same text only for the same programs, such as an image's id. Undefined: not known
-   * before one is open.
+   * Identifies the programs that new sandboxes have installed, such as by an image's id: the text is the same only for the
+   * same programs. Undefined: the backend doesn't know before a sandbox is open.
    * @throws SandboxFailed; the signal's reason
    */
   system(signal: AbortSignal): Promise<string | undefined>;
-  /** Whether sandboxes with this boundary can begin with a layer, and become one. Synchronous. */
+  /** Whether sandboxes with this boundary can begin with a layer and become one. Synchronous. */
   supports(boundary: Boundary): boolean;
-  /** Whether there is one of this name, which a sandbox can begin with. @throws SandboxFailed; the signal's reason */
+  /** Whether a layer of this name exists, so that a sandbox can begin with it. @throws SandboxFailed; the signal's reason */
   has(name: string, signal: AbortSignal): Promise<boolean>;
 }
 
 /**
- * How a sandbox has to do with a layer.
- * - `begin`: workspace and home begin with the layer's files. `open` rejects where it is gone.
+ * How a sandbox uses a layer.
+ * - `begin`: workspace and home begin with the layer's files. `open` rejects if the layer is gone.
  * - `make`: both are empty, and `Sandbox.keepAsLayer` makes them the layer.
  */
 export interface LayerUse {
   readonly use: "begin" | "make";
   /**
-   * Names the content: `[0-9a-f]{64}`. Its first 16 characters are those of all layers of one project: where there are too many, no
-   * project's layers may take the room of the others'.
+   * Identifies the content: `[0-9a-f]{64}`. All layers of a project have the same first 16 characters, by which a backend that
+   * removes layers keeps one project from taking the others' room.
    */
   readonly name: string;
 }

@@ -1,15 +1,15 @@
 import type { Log } from "../scope.js";
 
 /**
- * Keeps runs beyond the connection and the process. It doesn't act in runs, so it claims nothing and isn't planned.
+ * Keeps runs beyond the connection and the process. A store doesn't act in runs, so it claims nothing and isn't planned.
  *
- * @template Opened a `Store` of `@ambit/durable/store`, which checks it.
+ * @template Opened a `Store` of `@ambit/durable/store`, which checks that it is one.
  */
 export interface StoreBackend<Opened = unknown> {
-  /** `sqlite`, `postgres`. */
+  /** The store's name: `sqlite`, `postgres`. */
   readonly name: string;
   /**
-   * Opens it, and brings an older schema up to date, once, under a lock that other replicas wait for.
+   * Opens the store. Migrates an older schema once, under a lock that other replicas wait for.
    * @throws Error for a schema that is newer than this version, or a database that can't be reached.
    */
   open(options: { readonly log: Log }): Promise<Opened>;
@@ -21,11 +21,11 @@ export interface StoreBackend<Opened = unknown> {
  * @template Opened `Blobs` of `@ambit/workspace/blobs`.
  */
 export interface BlobsBackend<Opened = unknown> {
-  /** `folder`, `s3`. */
+  /** The backend's name: `folder`, `s3`. */
   readonly name: string;
   /**
-   * @param options `temporary`: apart from what other processes keep, and deleted when it is closed.
-   * @throws Error when it can't be used
+   * @param options `temporary`: the files are apart from those of other processes, and deleted on close.
+   * @throws Error if the place can't be used
    */
   open(options: { readonly log: Log; readonly temporary: boolean }): Promise<Opened>;
 }
@@ -40,13 +40,13 @@ export interface SessionUse {
   readonly usd: number;
   /** Whether all of it had a price. */
   readonly isPriced: boolean;
-  /** The number of times that its user has granted its budget again. */
+  /** How many times the session's user has granted its budget again. */
   readonly granted: number;
 }
 
 export interface Backlog {
   readonly queuedRuns: number;
-  /** Bytes of their requests, as they are stored. */
+  /** The size of the queued runs' stored requests. */
   readonly queuedBytes: number;
   readonly pendingDeliveries: number;
   readonly failedDeliveries: number;
