@@ -1,4 +1,4 @@
-/** What a request lets its run touch: the boundary, its network rules, and how the wire's spelling becomes it. */
+/** What a request lets its run touch: the boundary, its network rules, and how they are derived from the request. */
 
 import { isIPv4 } from "node:net";
 import { domainToUnicode } from "node:url";
@@ -8,7 +8,7 @@ import type { filesystemModes, Issue, networkModes, Port, SandboxPermission } fr
 /** A name that the run may connect to: `example.com`, or `*.example.com` for every name below it. */
 export interface HostRule {
   readonly kind: "host";
-  /** Canonical: lower case, IDNA, no trailing dot, without the `*.`. */
+  /** The canonical name: lower case, IDNA, without a trailing dot and without the `*.`. */
   readonly name: string;
   readonly subdomains: boolean;
   /** Absent: every port. */
@@ -18,7 +18,7 @@ export interface HostRule {
 /** Addresses that the run may connect to. A single address is a range with a full prefix. */
 export interface RangeRule {
   readonly kind: "range";
-  /** Canonical CIDR: `10.0.0.0/8`, `2001:db8::/32`. */
+  /** A canonical CIDR range: `10.0.0.0/8`, `2001:db8::/32`. */
   readonly cidr: string;
   readonly family: 4 | 6;
   readonly port?: number;
@@ -27,9 +27,9 @@ export interface RangeRule {
 export type NetworkRule = HostRule | RangeRule;
 
 export interface NetworkBoundary {
-  /** An empty allowlist is `off`, too. */
+  /** `off` also stands for an empty allowlist. */
   readonly mode: (typeof networkModes)[number];
-  /** Not empty exactly when `mode` is `allowlist`. */
+  /** The rules of the allowlist, at least one; empty for any other mode. */
   readonly rules: readonly NetworkRule[];
 }
 
@@ -66,15 +66,15 @@ export function isRestricted(boundary: Boundary): boolean {
 }
 
 /**
- * Variables that tell common tools the limits of a boundary. Inside a sandbox they see the whole host's processors and memory,
- * start as many workers, and are then slowed or killed. Pure.
+ * Variables that tell common tools the limits of a boundary. Without them, the tools see the whole host's processors and
+ * memory, start as many workers, and are then slowed or killed. Pure.
  *
  * | limit | variables |
  * |---|---|
  * | `cpus`, rounded up | `GOMAXPROCS` (Go), `CARGO_BUILD_JOBS` (Cargo), `CMAKE_BUILD_PARALLEL_LEVEL` (CMake), `RAYON_NUM_THREADS` (Rayon), `OMP_NUM_THREADS` (OpenMP, NumPy, nproc), `PYTHON_CPU_COUNT` (Python) |
  * | `memoryMb` | `GOMEMLIMIT` (Go): nine tenths; `NODE_OPTIONS=--max-old-space-size` (Node): three quarters |
  *
- * The JVM has none that it reads without printing so on stderr.
+ * The JVM has no such variable that it reads without a message on stderr.
  */
 export function limitVariables({ cpus, memoryMb }: ResourceLimits): Readonly<Record<string, string>> {
   const jobs = cpus === undefined ? undefined : String(Math.max(1, Math.ceil(cpus)));
@@ -101,8 +101,8 @@ export function limitVariables({ cpus, memoryMb }: ResourceLimits): Readonly<Rec
 export type ParsedRule = { readonly rule: NetworkRule } | { readonly problem: string };
 
 /**
- * One allowlist entry: `name`, `*.suffix`, `address` or `range/prefix`, each with an optional `:port` (an IPv6
- * address in brackets then). The rule comes out canonical: two spellings of one destination are equal. Pure.
+ * Parses one allowlist entry: `name`, `*.suffix`, `address` or `range/prefix`, each with an optional `:port` (an IPv6
+ * address is then in brackets). The rule is canonical: two spellings of one destination give equal rules. Pure.
  */
 export function parseNetworkRule(entry: string): ParsedRule {
   const split = splitPort(entry);
@@ -115,7 +115,7 @@ export function parseNetworkRule(entry: string): ParsedRule {
   return "problem" in parsed || port === undefined ? parsed : { rule: { ...parsed.rule, port } };
 }
 
-/** As written by a person: `*.example.com:443`, `10.0.0.0/8`. */
+/** A rule as people write it: `*.example.com:443`, `10.0.0.0/8`. */
 export function formatRule(rule: NetworkRule): string {
   const destination = rule.kind === "range" ? rule.cidr : `${rule.subdomains ? "*." : ""}${rule.name}`;
   if (rule.port === undefined) return destination;
@@ -150,7 +150,7 @@ function isAddress(text: string): boolean {
 function parseRange(text: string): { rule: RangeRule } | { problem: string } {
   const parts = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(text);
   const address = parts?.[1] ?? "";
-  // Four plain decimals only: parsers disagree on whether `010.0.0.0/8` is 8.0.0.0 or 10.0.0.0.
+  // Only four plain decimals are accepted: parsers disagree on whether `010.0.0.0/8` is 8.0.0.0 or 10.0.0.0.
   const isFour = ipaddr.IPv4.isValidFourPartDecimal(address);
   if (!isFour && !(address.includes(":") && ipaddr.IPv6.isValid(address))) {
     return { problem: "must be an address and a prefix length, such as 203.0.113.0/24 or 2001:db8::/32" };
@@ -198,7 +198,7 @@ const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const maxNameLength = 253;
 
 /**
- * Reads a host as a URL parser does (case, IDN, `127.1`, `0x7f.1`, decimal, octal), one trailing dot removed.
+ * Reads a host as a URL parser does (case, IDN, `127.1`, `0x7f.1`, decimal, octal), and removes one trailing dot.
  * `raw` is a name, an IPv4 address in any spelling, or an IPv6 address in brackets.
  */
 export function readHost(raw: string): HostReading {
@@ -234,7 +234,7 @@ function isLabel(label: string): boolean {
   return LABEL.test(label) && !(label.startsWith("xn--") && domainToUnicode(label) === label);
 }
 
-/** Addresses as numbers, in which single ones are rounded: the first, and the one behind the last. */
+/** A range of addresses as numbers: the first, and the one after the last. IPv6 addresses are rounded. */
 interface Span {
   readonly from: number;
   readonly to: number;
@@ -247,8 +247,8 @@ const families = [
 ] as const;
 
 /**
- * The part of all addresses that ranges may not hold: a sixteenth is sixteen networks of `/8`, which is more than all private ones
- * together, and than any one provider has. More is no list of destinations, but one of what is left out.
+ * The share of all addresses that ranges may not reach: a sixteenth is sixteen networks of `/8`, which is more than all private
+ * networks together, and than any provider has. Such ranges list what is excluded rather than what is needed.
  */
 const wideShare = 1 / 16;
 
@@ -265,11 +265,11 @@ export function listsWideRanges(rules: readonly NetworkRule[]): boolean {
   });
 }
 
-/** How many of `all` the spans hold; one that several hold counts once. */
+/** How many addresses of `all` are in the spans; an address in several spans counts once. */
 function countIn(spans: readonly Span[], all: Span): number {
   let count = 0;
   let counted = all.from;
-  for (const { from, to } of spans.toSorted((one, other) => one.from - other.from)) {
+  for (const { from, to } of spans.toSorted((first, second) => first.from - second.from)) {
     const end = Math.min(to, all.to);
     count += Math.max(0, end - Math.max(from, counted));
     counted = Math.max(counted, end);
@@ -286,7 +286,7 @@ function spanOf({ cidr }: RangeRule): Span {
 
 export interface NormalisedBoundary {
   readonly boundary: Boundary;
-  /** Entries that can't be parsed. The boundary then allows less than the request says, and must not be used. */
+  /** The entries that can't be parsed. If there are any, the boundary allows less than the request, and must not be used. */
   readonly issues: readonly Issue[];
 }
 
@@ -305,7 +305,7 @@ export function normaliseBoundary(
       secrets: permission.secrets ?? "visible",
       ...(ports.length === 0
         ? {}
-        : { inbound: ports.map(({ port }) => port).sort((one, other) => one - other) }),
+        : { inbound: ports.map(({ port }) => port).sort((first, second) => first - second) }),
       enforcement: permission.enforcement,
     },
     issues: [...network.issues, ...filesystem.issues],

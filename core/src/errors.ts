@@ -3,7 +3,7 @@ import type { Failure, FailureCode, Gap, Issue, RunResult, SourceFailureReason }
 
 const brand = "ambit.error";
 
-/** The HTTP status of a response that failed with this code, the first time and when it is given again. */
+/** The HTTP status of a response that failed with this code, the first time and when the response is repeated. */
 export const failureStatuses = {
   request_invalid: 400,
   unauthorized: 401,
@@ -38,12 +38,12 @@ export type FailureStatus = (typeof failureStatuses)[FailureCode];
  * `cause` is for the log and never leaves the process.
  */
 export abstract class AmbitError extends Error {
-  /** Recognised across copies of this package: a plugin may use its own copy. */
+  /** Marks errors of the catalogue across copies of this package, since a plugin may use its own copy. */
   get [brand](): true {
     return true;
   }
   abstract readonly code: FailureCode;
-  /** The HTTP status, where the response hasn't begun. */
+  /** The HTTP status, which applies if the response hasn't begun. */
   get status(): FailureStatus {
     return failureStatuses[this.code];
   }
@@ -83,7 +83,7 @@ function lineOf({ actor, subject, reason, fix }: Gap, capabilities: string): str
   return `${actor}${subject === undefined ? "" : ` (${subject})`} · ${capabilities}: ${reason}: ${fix}`;
 }
 
-/** A line for each gap; gaps of one actor with the same reason share a line. */
+/** The gaps as text, a line for each; gaps of one actor with the same reason share a line. */
 export function gapLines(gaps: readonly Gap[]): readonly string[] {
   const grouped = new Map<string, Gap[]>();
   for (const gap of gaps) {
@@ -116,7 +116,7 @@ export function codeOf(error: unknown): string | undefined {
   return "errno" in error && error.errno === -constants.errno.EDQUOT ? "EDQUOT" : error.code;
 }
 
-/** Characters of an issue's path, and of its message: they may quote the request, which has megabytes. */
+/** The most characters of an issue's path, and of its message: both may quote the request, which may have megabytes. */
 const maxIssueCharacters = 2_000;
 
 /** The caller must change the request. */
@@ -124,8 +124,8 @@ export class RequestInvalid extends AmbitError {
   readonly code = "request_invalid";
   readonly issues: readonly Issue[];
 
-  constructor(given: readonly Issue[]) {
-    const issues = given.map((issue) => ({
+  constructor(reported: readonly Issue[]) {
+    const issues = reported.map((issue) => ({
       ...issue,
       path: cut(issue.path),
       message: cut(issue.message),
@@ -191,7 +191,7 @@ export class AtCapacity extends AmbitError {
   }
 }
 
-/** The caller waits until what uses the session has ended, or ends it. */
+/** The caller waits until the session's other user has ended, or ends it. */
 export class SessionInUse extends AmbitError {
   readonly code = "session_in_use";
   override readonly retryable = true;
@@ -201,11 +201,14 @@ export class SessionInUse extends AmbitError {
   }
 }
 
-/** The caller sent a command again: its run began before. */
+/** The caller sent a command whose run has already begun. */
 export class CommandExecuted extends AmbitError {
   readonly code = "command_executed";
 
-  /** @param command its id, and the field of the request that has it. @param result that of the command's one run, once it has ended; undefined if it is no longer kept. */
+  /**
+   * @param command its id, and the field of the request that has it.
+   * @param result the result of the command's one run, once that has ended; undefined if it is no longer kept.
+   */
   constructor(
     { field, id }: { readonly field: string; readonly id: string },
     readonly result: Promise<RunResult | undefined>,
@@ -218,7 +221,7 @@ export class CommandExecuted extends AmbitError {
 export interface LoadFailure {
   /** The plugin's package or name. */
   readonly plugin: string;
-  /** Its package or file, as the configuration names it, where the name doesn't say so. */
+  /** The plugin's package or file in the configuration, if its name doesn't show that. */
   readonly package?: string;
   readonly reason: string;
   readonly fix: string;
@@ -294,7 +297,7 @@ export class ModelFailed extends AmbitError {
   }
 }
 
-/** The caller allows more, or the operator corrects a price. The result has the output up to then. */
+/** The caller raises the budget, or the operator corrects a price. The result has the output up to then. */
 export class BudgetExceeded extends AmbitError {
   readonly code = "budget_exceeded";
 }
@@ -392,7 +395,7 @@ export class StoreFailed extends AmbitError {
   }
 }
 
-/** The run's files couldn't be taken out of its workspace, or kept: the message says what to change. */
+/** The run's files couldn't be copied out of its workspace, or stored: the message says what to change. */
 export class OutputsFailed extends AmbitError {
   readonly code = "outputs_failed";
   /** Why a commit couldn't be pushed. */
@@ -430,7 +433,7 @@ export class SetupFailed extends AmbitError {
   readonly code = "setup_failed";
 }
 
-/** A sandbox's workspace and home couldn't be kept, or put into another sandbox: the message says what to change. */
+/** A sandbox's workspace and home couldn't be stored, or put into another sandbox: the message says what to change. */
 export class SnapshotFailed extends AmbitError {
   readonly code = "snapshot_failed";
 }
@@ -444,7 +447,7 @@ export class InternalError extends AmbitError {
   }
 }
 
-/** Anything thrown, as an error of the catalogue. */
+/** Converts anything thrown into an error of the catalogue. */
 export function toAmbitError(thrown: unknown): AmbitError {
   return isAmbitError(thrown) ? thrown : new InternalError(thrown);
 }

@@ -43,7 +43,7 @@ function isCredential({ kind, name }: SchemaField): boolean {
   return kind !== undefined || suggestsSecret(name);
 }
 
-/** A copy of the schema with the fields that belong below this place; the schema itself where none does. */
+/** Returns a copy of the schema with the fields that belong below this place, or the schema itself if none does. */
 function extended<Schema extends z.core.$ZodType>(
   schema: Schema,
   place: string,

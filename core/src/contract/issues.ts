@@ -11,43 +11,45 @@ export interface Validated {
   readonly value: unknown;
   readonly level: KnownShape | undefined;
   readonly path: Path;
-  /** What a key of it is called. Default: `field`, of a request. */
+  /** The word for one of its keys in messages. Default: `field`, as in a request. */
   readonly keyName?: "field" | "setting";
 }
 
-/** Issues that are reported at most, so that the response stays readable and small. */
+/** The most issues that are reported, so that the response stays readable and small. */
 export const maxIssues = 100;
 
 /**
- * What zod found, as paths and sentences that name the fix; beyond `maxIssues` not all of it. A value is never
+ * Converts zod's issues into paths and sentences that name the fix; little more than `maxIssues` of them. A value is never
  * repeated. Pure.
  */
-export function readableIssues(found: readonly SchemaIssue[], validated: Validated): Issue[] {
+export function readableIssues(schemaIssues: readonly SchemaIssue[], validated: Validated): Issue[] {
   const issues: Issue[] = [];
-  for (const issue of found) {
+  for (const issue of schemaIssues) {
     if (issues.length > maxIssues) break;
     issues.push(...readable(issue, validated));
   }
   return issues;
 }
 
-function readable(found: SchemaIssue, validated: Validated): Issue[] {
-  const at = below(validated, found.path);
-  switch (found.code) {
+function readable(schemaIssue: SchemaIssue, validated: Validated): Issue[] {
+  const at = below(validated, schemaIssue.path);
+  switch (schemaIssue.code) {
     case "unrecognized_keys":
-      return found.keys.slice(0, maxIssues + 1).map((key) => unknownKey(key, at));
+      return schemaIssue.keys.slice(0, maxIssues + 1).map((key) => unknownKey(key, at));
     case "invalid_union":
-      return ofUnion(found, at);
+      return ofUnion(schemaIssue, at);
     case "invalid_key":
-      return found.issues.map((inner) => issueAt(at, `the name ${issueSentence(inner, undefined)}`));
+      return schemaIssue.issues.map((inner) => issueAt(at, `the name ${issueSentence(inner, undefined)}`));
     default:
-      return [issueAt(at, sentenceOf(found, at.value))];
+      return [issueAt(at, sentenceOf(schemaIssue, at.value))];
   }
 }
 
-/** A schema's own message, where it has one. */
-function sentenceOf(found: SchemaIssue, value: unknown): string {
-  return /^(Invalid|Too) /.test(found.message) ? issueSentence(found, value) : found.message;
+/** The schema's own message, or a sentence in place of zod's default message. */
+function sentenceOf(schemaIssue: SchemaIssue, value: unknown): string {
+  return /^(Invalid|Too) /.test(schemaIssue.message)
+    ? issueSentence(schemaIssue, value)
+    : schemaIssue.message;
 }
 
 function issueAt({ path }: Validated, message: string): Issue {
@@ -79,10 +81,10 @@ function namesAt(level: KnownShape | undefined): readonly string[] {
 }
 
 /** The issues of the variant that fits the value's type; if none does, what each expects. */
-function ofUnion(found: z.core.$ZodIssueInvalidUnion, at: Validated): Issue[] {
+function ofUnion(schemaIssue: z.core.$ZodIssueInvalidUnion, at: Validated): Issue[] {
   // A union's own message says more about it than its variants do.
-  if (!found.message.startsWith("Invalid ")) return [issueAt(at, found.message)];
-  const read = readUnion(found, at.value);
+  if (!schemaIssue.message.startsWith("Invalid ")) return [issueAt(at, schemaIssue.message)];
+  const read = readUnion(schemaIssue, at.value);
   return "issues" in read ? readableIssues(read.issues, at) : [issueAt(at, read.sentence)];
 }
 
@@ -95,7 +97,7 @@ function valueAt(body: unknown, path: Path): unknown {
   return value;
 }
 
-/** `customTools[2].callRef`; a name that is no word of the wire is quoted, and cut. */
+/** Writes a path as `customTools[2].callRef`; a name that no schema could have is quoted, and cut. */
 export function pathText(path: Path): string {
   let text = "";
   for (const step of path) {
@@ -107,28 +109,30 @@ export function pathText(path: Path): string {
   return text;
 }
 
-/** Of a union: the issues of the variant that was meant, or what every variant expects. */
+/** How a value fails a union: by the issues of the intended variant, or by what every variant expects. */
 type UnionReading = { readonly issues: readonly SchemaIssue[] } | { readonly sentence: string };
 
 /** The variant that fits the value's type; if none does, what each expects. Pure. */
-function readUnion(found: z.core.$ZodIssueInvalidUnion, value: unknown): UnionReading {
-  if (found.errors.length === 0) {
-    const options = "options" in found && Array.isArray(found.options) ? found.options : [];
+function readUnion(schemaIssue: z.core.$ZodIssueInvalidUnion, value: unknown): UnionReading {
+  if (schemaIssue.errors.length === 0) {
+    const options = "options" in schemaIssue && Array.isArray(schemaIssue.options) ? schemaIssue.options : [];
     return { sentence: oneOf(options, value) };
   }
-  const chosen = found.errors.find((issues) => !issues.some(isOfAnotherType));
+  const chosen = schemaIssue.errors.find((issues) => !issues.some(isOfAnotherType));
   if (chosen !== undefined) return { issues: chosen };
-  const enumerated = found.errors
+  const enumerated = schemaIssue.errors
     .flat()
-    .find((issue) => issue.code === "invalid_value" && issue.values.some((one) => typeof one === "string"));
+    .find(
+      (issue) => issue.code === "invalid_value" && issue.values.some((option) => typeof option === "string"),
+    );
   if (enumerated?.code === "invalid_value" && typeof value === "string")
-    return { sentence: oneOf(enumerated.values, value, otherTypes(found.errors.flat())) };
-  const expected = found.errors.flat().map(expectation).join(", or ");
+    return { sentence: oneOf(enumerated.values, value, otherTypes(schemaIssue.errors.flat())) };
+  const expected = schemaIssue.errors.flat().map(expectation).join(", or ");
   if (value === undefined) return { sentence: `is required: ${expected}` };
   return { sentence: `must be ${expected}${receivedValue(value)}` };
 }
 
-/** What a union takes beside its names, such as the object that says more than they can. */
+/** The types that a union accepts besides its enumerated values, such as an object with more details. */
 function otherTypes(issues: readonly SchemaIssue[]): readonly string[] {
   return issues.filter((issue) => issue.code === "invalid_type").map(expectation);
 }
@@ -142,23 +146,23 @@ function expectation(issue: SchemaIssue): string {
   return issue.code === "invalid_type" ? typeName(issue.expected) : issue.message;
 }
 
-/** One issue as a predicate that names the fix: "must be a number, not a string". The value is never repeated. Pure. */
-function issueSentence(found: SchemaIssue, value: unknown): string {
-  switch (found.code) {
+/** Writes an issue as a predicate that names the fix: "must be a number, not a string". Never repeats the value. Pure. */
+function issueSentence(schemaIssue: SchemaIssue, value: unknown): string {
+  switch (schemaIssue.code) {
     case "invalid_type":
       return value === undefined
-        ? `is required: ${typeName(found.expected)}`
-        : `must be ${typeName(found.expected)}${found.expected === "int" ? "" : receivedValue(value)}`;
+        ? `is required: ${typeName(schemaIssue.expected)}`
+        : `must be ${typeName(schemaIssue.expected)}${schemaIssue.expected === "int" ? "" : receivedValue(value)}`;
     case "invalid_value":
-      return oneOf(found.values, value);
+      return oneOf(schemaIssue.values, value);
     case "too_big":
-      return tooMuch(found, value);
+      return tooMuch(schemaIssue, value);
     case "too_small":
-      return tooLittle(found);
+      return tooLittle(schemaIssue);
     case "not_multiple_of":
-      return `must be a multiple of ${found.divisor}`;
+      return `must be a multiple of ${schemaIssue.divisor}`;
     default:
-      return found.message;
+      return schemaIssue.message;
   }
 }
 
@@ -172,12 +176,12 @@ function tooLittle({ origin, minimum, inclusive }: z.core.$ZodIssueTooSmall): st
     : `must have ${min} entries or more: send more`;
 }
 
-function tooMuch(found: z.core.$ZodIssueTooBig, value: unknown): string {
-  const max = found.maximum.toLocaleString("en");
-  if (found.origin === "array" && Array.isArray(value)) {
+function tooMuch(schemaIssue: z.core.$ZodIssueTooBig, value: unknown): string {
+  const max = schemaIssue.maximum.toLocaleString("en");
+  if (schemaIssue.origin === "array" && Array.isArray(value)) {
     return `has ${value.length.toLocaleString("en")} entries, ${max} at most: send fewer`;
   }
-  return found.origin === "string" ? `must have ${max} characters at most` : `must be ${max} at most`;
+  return schemaIssue.origin === "string" ? `must have ${max} characters at most` : `must be ${max} at most`;
 }
 
 function oneOf(allowed: readonly unknown[], value: unknown, others: readonly string[] = []): string {

@@ -19,14 +19,14 @@ interface KnownObject {
 interface KnownList {
   readonly kind: "list";
   readonly element: KnownShape | undefined;
-  /** Maximum number of entries. */
+  /** The maximum number of entries. */
   readonly max: number;
 }
 
 /** An object whose keys are the caller's own: headers, an environment. */
 interface KnownMap {
   readonly kind: "map";
-  /** Those that it may have; empty: any. */
+  /** The keys that it may have. Empty: any key. */
   readonly names: readonly string[];
   /** The shape of each entry. */
   readonly value: KnownShape | undefined;
@@ -70,12 +70,12 @@ function isOpen(schema: z.ZodObject): boolean {
 }
 
 export function mergeKnownShapes(
-  one: KnownShape | undefined,
+  first: KnownShape | undefined,
   other: KnownShape | undefined,
 ): KnownShape | undefined {
-  if (one === undefined || other === undefined) return one ?? other;
-  if (one.kind !== "object" || other.kind !== "object") return one;
-  const keys = new Map(one.keys);
+  if (first === undefined || other === undefined) return first ?? other;
+  if (first.kind !== "object" || other.kind !== "object") return first;
+  const keys = new Map(first.keys);
   for (const [key, level] of other.keys) keys.set(key, mergeKnownShapes(keys.get(key), level));
   return { kind: "object", keys };
 }
@@ -110,24 +110,24 @@ export interface MarkedValue {
   readonly value: unknown;
 }
 
-type Collect = (value: unknown, found: MarkedValue[]) => void;
+type Collect = (value: unknown, marked: MarkedValue[]) => void;
 
-/** Finds the values of marked fields. Visits only what leads to one. Pure. */
+/** Finds the values of marked fields. Visits only the parts of a value that may contain one. Pure. */
 export function markedValues(schema: z.core.$ZodType): (value: unknown) => readonly MarkedValue[] {
   const collect = collectorOf(schema);
   return (value) => {
-    const found: MarkedValue[] = [];
-    collect?.(value, found);
-    return found;
+    const marked: MarkedValue[] = [];
+    collect?.(value, marked);
+    return marked;
   };
 }
 
-/** Undefined where nothing below is marked. */
+/** Returns the collector of a schema's marked values; undefined if the schema marks none. */
 function collectorOf(schema: z.core.$ZodType): Collect | undefined {
   const kind = secretKind(schema);
   if (kind !== undefined)
-    return (value, found) => {
-      if (value !== undefined) found.push({ kind, value });
+    return (value, marked) => {
+      if (value !== undefined) marked.push({ kind, value });
     };
   const inner = innerOf(schema);
   if (inner !== undefined) return collectorOf(inner);
@@ -139,8 +139,8 @@ function collectorOf(schema: z.core.$ZodType): Collect | undefined {
   if (!(schema instanceof z.ZodUnion)) return undefined;
   const options = schema.options.flatMap((option) => collectorOf(option) ?? []);
   if (options.length === 0) return undefined;
-  return (value, found) => {
-    for (const collect of options) collect(value, found);
+  return (value, marked) => {
+    for (const collect of options) collect(value, marked);
   };
 }
 
@@ -150,9 +150,9 @@ function ofObject(schema: z.ZodObject): Collect | undefined {
     return collect === undefined ? [] : [{ name, collect }];
   });
   if (fields.length === 0) return undefined;
-  return (value, found) => {
+  return (value, marked) => {
     if (!isJsonObject(value)) return;
-    for (const { name, collect } of fields) if (Object.hasOwn(value, name)) collect(value[name], found);
+    for (const { name, collect } of fields) if (Object.hasOwn(value, name)) collect(value[name], marked);
   };
 }
 
@@ -162,8 +162,8 @@ function ofEach(
 ): Collect | undefined {
   const collect = collectorOf(schema);
   if (collect === undefined) return undefined;
-  return (value, found) => {
-    for (const entry of entriesOf(value)) collect(entry, found);
+  return (value, marked) => {
+    for (const entry of entriesOf(value)) collect(entry, marked);
   };
 }
 
@@ -172,7 +172,7 @@ export interface SchemaField {
   /** `mcpServers[].connection.env`; the values of a record are `[]` too. */
   readonly path: string;
   readonly name: string;
-  /** Undefined for one that isn't marked, nor its values. */
+  /** The mark of the field or of its values. Undefined: neither is marked. */
   readonly kind: SecretKind | undefined;
   /** What its schema's `.meta()` says. */
   readonly meta: z.core.GlobalMeta | undefined;
@@ -201,7 +201,7 @@ function kindWithin(schema: z.core.$ZodType): SecretKind | undefined {
   return secretKind(schema) ?? (below === undefined ? undefined : kindWithin(below));
 }
 
-/** The schema inside one that adds something to it. Undefined for any other. */
+/** The schema inside one that only wraps it. Undefined for any other schema. */
 function innerOf(schema: z.core.$ZodType): z.core.$ZodType | undefined {
   if (
     schema instanceof z.ZodOptional ||

@@ -11,15 +11,15 @@ import type {
   UpstreamProxy,
 } from "../plugin/index.js";
 
-/** An actor with its probe's findings on this host, and their time. */
+/** An actor with its probe's findings on this host, and the time of the probe. */
 export interface Probed<A> {
   readonly actor: A;
   /** The plugin that offers it, for messages. */
   readonly plugin?: string;
   readonly findings: ReadonlyMap<Capability, Finding>;
-  /** ISO 8601. */
+  /** When the probe ended (ISO 8601). */
   readonly probedAt: string;
-  /** Its probe returned what no probe may: a plan that needs its findings fails with this. */
+  /** Set if the probe broke its contract: a plan that needs its findings fails with this error. */
   readonly fault?: PluginBrokeContract | undefined;
 }
 

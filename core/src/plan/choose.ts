@@ -15,7 +15,7 @@ import { chooseOwn, credentialGaps, gapsOf, type OwnSandbox } from "./gaps.js";
 import { callPure, pluginReturns } from "./plugin-call.js";
 import type { BoundedRequest } from "./requirements.js";
 
-/** A model gateway in the run, with what it carries. Holds credentials: never log or return it. */
+/** A model gateway in the run, with the use that it carries. It holds credentials: never log or return it. */
 export interface PlannedGateway {
   readonly probed: Probed<ModelGateway>;
   readonly use: ModelUse;
@@ -69,7 +69,7 @@ export function budgetIssues({ budget }: RunRequest, { chosen, why }: GatewayCho
   return paths.map((path) => ({ path, message }));
 }
 
-/** Names of the credentials that the gateway keeps outside the sandbox. */
+/** The names of the credentials that the gateway keeps outside the sandbox. */
 export function carriedBy(gateway: PlannedGateway | undefined): readonly string[] {
   return Object.keys(gateway?.use.credentials ?? {});
 }
@@ -187,7 +187,7 @@ export function chooseDelivery(
 export function chooseSandbox(
   bounded: BoundedRequest,
   sandboxes: readonly Probed<SandboxBackend>[],
-  own: readonly OwnSandbox[],
+  ownSandboxes: readonly OwnSandbox[],
   workspaceFolder?: string,
 ): Choice<Probed<SandboxBackend> | undefined> & {
   readonly gaps: readonly Gap[];
@@ -220,7 +220,7 @@ export function chooseSandbox(
       ...credentialGaps(bounded, probed),
     ];
     const further = new Map<string, Probed<SandboxBackend>>();
-    for (const wanted of own) {
+    for (const wanted of ownSandboxes) {
       const choice = chooseOwn(wanted, probed, sandboxes);
       if ("gaps" in choice) lacks.push(...choice.gaps);
       else further.set(wanted.subject, choice.chosen);
@@ -259,9 +259,9 @@ function list(names: readonly string[]): string {
   return names.length === 0 ? "(none loaded)" : names.join(", ");
 }
 
-/** Of two names of images, as a container engine resolves them: Docker Hub and `latest` may be left out. Pure. */
-export function isSameImage(one: string, other: string | undefined): boolean {
-  return other !== undefined && wholeName(one) === wholeName(other);
+/** Whether a container engine resolves two names to one image: Docker Hub and `latest` may be left out. Pure. */
+export function isSameImage(first: string, second: string | undefined): boolean {
+  return second !== undefined && wholeName(first) === wholeName(second);
 }
 
 function wholeName(image: string): string {

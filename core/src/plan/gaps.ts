@@ -58,7 +58,7 @@ export function gapsOf<Use>(
     .map((gap) => withActor(actor.name, gap, subject, requirerOf(gap.capability, required)));
   for (const { capability, because, subject: asker } of binding) {
     if (gaps.some((gap) => gap.capability === capability)) continue;
-    const missing = whyUnproven(probed, capability, { kind, subject });
+    const missing = evidenceGap(probed, capability, { kind, subject });
     if (missing === undefined) continue;
     // Another enforcement helps only where the actor isn't the sandbox's.
     const accept = actor.site === "runner" && boundary.enforcement === "strict" ? `, ${orAccept}` : "";
@@ -76,24 +76,29 @@ export function boundaryGaps(boundary: Boundary, probed: Probed<Actor<void>>): r
 
 const orAccept = 'or accept this with sandboxPermission.enforcement "best_effort"';
 
-/** What of the request requires it; a gap of hosts may stand where ranges are required. */
+/** The part of the request that requires a capability. An actor may state a gap of hosts if ranges are required. */
 function requirerOf(capability: Capability, required: readonly Requirement[]): string | undefined {
-  const same = required.find((one) => one.capability === capability);
-  return (same ?? required.find((one) => domainOf(one.capability) === domainOf(capability)))?.because;
+  const same = required.find((requirement) => requirement.capability === capability);
+  return (same ?? required.find((requirement) => domainOf(requirement.capability) === domainOf(capability)))
+    ?.because;
 }
 
 /** The words for what brings an actor into a run. */
 const subjectWords: Partial<Record<ActorKind, string>> = { executor: "tool", toolSource: "MCP server" };
 
-/** Why a capability isn't in `claims ∩ probed`; undefined when it is. @throws PluginBrokeContract for a probe without usable findings */
-export function whyUnproven(
+/**
+ * The reason why a capability isn't in `claims ∩ probed`, with its fix; undefined if it is.
+ *
+ * @throws PluginBrokeContract for a probe without usable findings
+ */
+export function evidenceGap(
   { actor, findings, fault, plugin }: Probed<Actor<never>>,
   capability: Capability,
   { kind, subject }: { readonly kind: ActorKind; readonly subject?: string | undefined } = {
     kind: "sandbox",
   },
 ): Pick<Gap, "reason" | "fix"> | undefined {
-  // What a broken probe says nothing about isn't a lack of this host.
+  // A broken probe says nothing about this host, so its silence must not be reported as a lack of the host.
   if (fault !== undefined && actor.claims.includes(capability)) throw fault;
   const finding = findings.get(capability);
   if (finding === undefined || !actor.claims.includes(capability)) {
@@ -135,7 +140,7 @@ export function requiredPathsOf(
   return callPure(harness, "requiredPaths", pluginReturns.requiredPaths, () => harness.requiredPaths(rootfs));
 }
 
-/** Whether programs in a backend's sandboxes could read them. Pure. @throws PluginBrokeContract */
+/** Whether programs in a backend's sandboxes could read an agent's files. Pure. @throws PluginBrokeContract */
 export function readabilityIn(sandbox: SandboxBackend, harness: Harness): Readability {
   if (sandbox.reads === undefined) return true;
   const paths = requiredPathsOf(harness, sandbox);
@@ -155,13 +160,13 @@ export function unreadableGaps(
   return [{ actor: sandbox.name, capability, ...readability, requiredBy: because }];
 }
 
-/** A further sandbox, for a program of Ambit's own such as git. Nothing of the agent's is in it. */
+/** A further sandbox, for one of Ambit's own programs such as git. It contains nothing of the agent's. */
 export interface OwnSandbox {
-  /** What asks for it: `workspace.sources[0]`. */
+  /** The part of the request that needs it: `workspace.sources[0]`. */
   readonly subject: string;
   /**
-   * Whose it may be: the run's backend's only, since its files must be of use in the agent's sandbox; or another's, where the
-   * run's can't give it this boundary.
+   * The backends that may open it. `run`: only the run's, since the agent's sandbox must be able to use its files. `any`:
+   * another one if the run's backend can't enforce this boundary.
    */
   readonly backend: "run" | "any";
   readonly boundary: Boundary;
@@ -175,37 +180,37 @@ const onHostFiles = {
 } as const;
 
 /**
- * The backend that opens it: the run's if that covers it; else, where it may be another's, the first that does. Else what the
- * run's doesn't cover. Pure.
+ * Chooses the backend of a further sandbox: the run's if it covers the boundary, or else the first one that does, if the
+ * sandbox may have another. Without one, returns the gaps of the run's backend. Pure.
  *
- * @param all that the caller may use.
+ * @param all the backends that the caller may use.
  */
 export function chooseOwn(
-  own: OwnSandbox,
+  sandbox: OwnSandbox,
   run: Probed<SandboxBackend>,
   all: readonly Probed<SandboxBackend>[],
 ): { readonly chosen: Probed<SandboxBackend> } | { readonly gaps: readonly Gap[] } {
-  const gaps = ownGaps(own, run);
+  const gaps = ownGaps(sandbox, run);
   if (gaps.length === 0) return { chosen: run };
-  if (own.backend === "run") return { gaps };
-  const other = all.find((one) => one !== run && ownGaps(own, one).length === 0);
+  if (sandbox.backend === "run") return { gaps };
+  const other = all.find((backend) => backend !== run && ownGaps(sandbox, backend).length === 0);
   if (other !== undefined) return { chosen: other };
   return { gaps: gaps.map((gap) => ({ ...gap, fix: `${gap.fix}; ${anotherFix}` })) };
 }
 
-/** Whether a plan lacks a backend for a sandbox that needn't be of the run's. Pure. */
+/** Whether a plan lacks a backend for a further sandbox that any backend may open. Pure. */
 export function lacksBackend(
   { gaps }: { readonly gaps: readonly Gap[] },
-  own: readonly OwnSandbox[],
+  ownSandboxes: readonly OwnSandbox[],
 ): boolean {
-  const subjects = own.filter(({ backend }) => backend === "any").map(({ subject }) => subject);
+  const subjects = ownSandboxes.filter(({ backend }) => backend === "any").map(({ subject }) => subject);
   return gaps.some(({ subject = "" }) => subjects.includes(subject));
 }
 
 const anotherFix =
   "or add a backend that covers it to the configuration, such as @ambit/sandbox-local: it needn't be the run's";
 
-/** What the backend doesn't cover of it. Pure. */
+/** The parts of a further sandbox's boundary that a backend doesn't cover. Pure. */
 export function ownGaps(
   { subject, boundary, secrets }: OwnSandbox,
   probed: Probed<SandboxBackend>,
@@ -232,14 +237,14 @@ export function credentialGaps(bounded: BoundedRequest, probed: Probed<SandboxBa
   return hidingGaps(bounded, probed, bounded.request.credentials);
 }
 
-/** The same of any credentials. Pure. */
+/** The gaps of any credentials that a sandbox can't keep outside. Pure. */
 function hidingGaps(
   bounded: Pick<BoundedRequest, "boundary" | "required">,
   probed: Probed<SandboxBackend>,
   credentials: readonly HiddenCredential[],
 ): readonly Gap[] {
-  const unproven = whyUnproven(probed, capability);
-  // Where the boundary requires it too, that gap was already found.
+  const unproven = evidenceGap(probed, capability);
+  // If the boundary requires the capability too, that gap has already been reported.
   if (unproven !== undefined && isRequired(bounded)) return [];
   const actor = probed.actor.name;
   return credentials.flatMap((credential): Gap[] => {
@@ -257,9 +262,9 @@ interface HideableCredential {
 }
 
 /**
- * Of the agent's credentials, those that a sandbox may hide; none unless the boundary says `secrets: "hidden"`. Pure.
+ * The agent's credentials that a sandbox may hide; none unless the boundary says `secrets: "hidden"`. Pure.
  *
- * @param carried names of those that a model gateway keeps outside already.
+ * @param carried the names of those that a model gateway already keeps outside.
  */
 export function hideableCredentials(
   bounded: BoundedRequest,
@@ -347,7 +352,7 @@ function agentGaps(
   return [{ actor, capability, reason, fix }];
 }
 
-/** Names of the credentials that can still be read in the sandbox. */
+/** The names of the credentials that programs in the sandbox can still read. */
 export function stillVisible(
   harness: Harness,
   request: RunRequest,
@@ -359,20 +364,20 @@ export function stillVisible(
 }
 
 function isRequired({ required }: Pick<BoundedRequest, "required">): boolean {
-  return required.some((one) => one.capability === capability);
+  return required.some((requirement) => requirement.capability === capability);
 }
 
 /** An actor of the run, as the plan judges it and the receipt lists it. */
 export interface Participant {
   readonly kind: ActorKind;
   readonly probed: Probed<Actor<never>>;
-  /** The domains that its uses act in. */
+  /** The domains that the actor's uses act in. */
   readonly touches: readonly Domain[];
   /** The tools or MCP servers it acts for, or what further sandboxes of its are for; empty for other actors. */
   readonly subjects: readonly string[];
   /** Whether its channel is the run's own, which doesn't count as egress: tool delivery and the model gateway. */
   readonly isMediated: boolean;
-  /** The run's requirements that it doesn't cover. */
+  /** The run's requirements that the actor doesn't cover. */
   readonly gaps: readonly Gap[];
 }
 
@@ -400,16 +405,16 @@ export function sandboxParticipant(
 /** Backends other than the run's that open sandboxes for Ambit's own programs. Pure. */
 export function ownParticipants(
   run: Probed<SandboxBackend>,
-  own: ReadonlyMap<string, Probed<SandboxBackend>>,
+  backends: ReadonlyMap<string, Probed<SandboxBackend>>,
 ): readonly Participant[] {
-  const others = new Set([...own.values()].filter((one) => one !== run));
+  const others = new Set([...backends.values()].filter((backend) => backend !== run));
   return [...others].map((other) => {
-    const subjects = [...own].filter(([, one]) => one === other).map(([subject]) => subject);
+    const subjects = [...backends].filter(([, backend]) => backend === other).map(([subject]) => subject);
     return sandboxParticipant(other, subjects);
   });
 }
 
-/** Any other actor. Pure. */
+/** The participation of an actor other than a sandbox. Pure. */
 export function participantOf<Use>(bounded: BoundedRequest, role: Role<Use>): Participant {
   const { kind, probed, uses, subjectOf, isMediated = false, further } = role;
   const { actor } = probed;

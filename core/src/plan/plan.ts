@@ -1,4 +1,4 @@
-/** The decision on a request, and the receipt: the plan as it was applied. */
+/** The decision on a request, and the receipt of the applied plan. */
 
 import type { Boundary } from "../boundary.js";
 import {
@@ -65,7 +65,7 @@ export interface AcceptedPlan {
   readonly delivery: Probed<ToolDelivery> | undefined;
   readonly executors: readonly PlannedActor<ToolExecutor, ToolSpec>[];
   readonly toolSources: readonly PlannedActor<ToolSource, McpServer>[];
-  /** Every actor of these, in the receipt's order. */
+  /** Every actor of the plan, in the receipt's order. */
   readonly participants: readonly Participant[];
   /** Gaps of actors outside the sandbox that `best_effort` accepted. */
   readonly outside: readonly Gap[];
@@ -90,17 +90,17 @@ export type Plan = AcceptedPlan | RefusedPlan;
  * Checks that *every* actor of the run covers *every* capability that the boundary requires in the domains it touches,
  * and chooses the sandbox; or returns every gap and every issue. Pure.
  *
- * @param issues found in the request earlier; they refuse it as gaps do.
- * @param own further sandboxes that the run needs. Default: none.
+ * @param issues earlier issues of the request, which refuse it as gaps do. Default: none.
+ * @param ownSandboxes the further sandboxes that the run needs. Default: none.
  */
 export function planRun(
   bounded: BoundedRequest,
   candidates: Candidates,
   issues: readonly Issue[] = [],
-  own: readonly OwnSandbox[] = [],
+  ownSandboxes: readonly OwnSandbox[] = [],
 ): Plan {
   const { request, boundary, required } = bounded;
-  const sandbox = chooseSandbox(bounded, candidates.sandboxes, own, candidates.workspaceFolder);
+  const sandbox = chooseSandbox(bounded, candidates.sandboxes, ownSandboxes, candidates.workspaceFolder);
   const harness = chooseHarness(request, candidates.harnesses);
   const gateway = chooseGateway(request, harness.chosen?.actor, candidates.gateways);
   const agent = agentOf(bounded, harness.chosen, gateway.chosen !== undefined, sandbox.rootfs);
@@ -130,7 +130,7 @@ export function planRun(
 
   const isAccepted = ({ probed }: Participant) =>
     probed.actor.site === "runner" && boundary.enforcement === "best_effort";
-  const refused = participants.filter((one) => !isAccepted(one)).flatMap(({ gaps }) => gaps);
+  const refused = participants.filter((participant) => !isAccepted(participant)).flatMap(({ gaps }) => gaps);
   const carried = carriedBy(gateway.chosen);
   const hideable = hideableCredentials(bounded, harness.chosen?.actor, sandbox.chosen?.actor, carried);
   const hidden = [
@@ -150,8 +150,8 @@ export function planRun(
     ...sandbox.gaps,
     ...refused,
     ...unreadableGaps(bounded, harness.chosen?.actor, sandbox.chosen?.actor),
-    // Not repeated if the actor states it itself. A gap that best_effort accepts doesn't count here.
-    ...secretsInside(bounded, carriers).filter((gap) => !refused.some((one) => isSame(one, gap))),
+    // A gap that the actor states itself isn't repeated. A gap that best_effort accepts doesn't count here.
+    ...secretsInside(bounded, carriers).filter((gap) => !refused.some((refusal) => isSame(refusal, gap))),
   ];
   const allIssues = [
     issues,
@@ -187,14 +187,14 @@ export function planRun(
     executors: executors.chosen,
     toolSources: toolSources.chosen,
     participants,
-    outside: participants.filter(isAccepted).flatMap((one) => one.gaps),
+    outside: participants.filter(isAccepted).flatMap((participant) => participant.gaps),
     hidden,
     upstreamProxy: candidates.upstreamProxy,
     workspaceFolder: candidates.workspaceFolder,
   };
 }
 
-/** Why the agent can't run this request; else its participation, with its gaps if it connects to its model directly. */
+/** The issues for which the agent can't run this request, or its role, with its gaps if it connects to its model directly. */
 function agentOf(
   { request, boundary }: BoundedRequest,
   harness: Probed<Harness> | undefined,
@@ -216,8 +216,10 @@ function agentOf(
   return { issues, role: { kind: "harness", probed: harness, uses: [request], further } };
 }
 
-function isSame(one: Gap, other: Gap): boolean {
-  return one.actor === other.actor && one.capability === other.capability && one.subject === other.subject;
+function isSame(first: Gap, second: Gap): boolean {
+  return (
+    first.actor === second.actor && first.capability === second.capability && first.subject === second.subject
+  );
 }
 
 /**
@@ -253,7 +255,7 @@ export function undeliveredIssues(
   return issues;
 }
 
-/** What is known only after the run. */
+/** The parts of the receipt that are known only after the run. */
 export type RunFacts = Pick<
   Receipt,
   | "confinement"
@@ -270,7 +272,7 @@ export type RunFacts = Pick<
   | "stages"
 >;
 
-/** The plan as it was applied, with the evidence. Pure. */
+/** Makes the receipt: the applied plan with the evidence. Pure. */
 export function receiptOf(plan: AcceptedPlan, facts: RunFacts): Receipt {
   const { gateway, participants, outside } = plan;
   const modelHosts = gateway === undefined ? [] : [new URL(gateway.use.endpoint).hostname];
@@ -278,8 +280,8 @@ export function receiptOf(plan: AcceptedPlan, facts: RunFacts): Receipt {
     sandbox: plan.sandbox.actor.name,
     enforcement: plan.boundary.enforcement,
     required: plan.required.map(({ capability }) => capability),
-    guarantees: participants.flatMap((one) => guaranteesBy(one, plan)),
-    actors: participants.map((one) => entry(one, plan)),
+    guarantees: participants.flatMap((participant) => guaranteesBy(participant, plan)),
+    actors: participants.map((participant) => entry(participant, plan)),
     accepted: [...outside],
     credentials: [
       ...carriedBy(gateway).map((name) => ({ name, hosts: modelHosts, by: "route" as const })),
@@ -291,7 +293,7 @@ export function receiptOf(plan: AcceptedPlan, facts: RunFacts): Receipt {
   };
 }
 
-/** Whether this host lets it enforce anything: what only its author says may not be called confinement. */
+/** Whether the sandbox provably enforces anything on this host. Its author's statement alone doesn't count as confinement. */
 function isProven({ actor, findings }: AcceptedPlan["sandbox"]): boolean {
   return actor.claims.some((claim) => findings.get(claim)?.proven === true);
 }
@@ -326,24 +328,24 @@ function guaranteesBy(
   });
 }
 
-/** The kit attacks the network of executors and sources of tools; what else they claim, their authors must. */
+/** The kit attacks the network of executors and tool sources; their authors must attack the other claims. */
 function basisOf(kind: Participant["kind"], capability: Capability): Guarantee["basis"] {
   const isToolActor = kind === "executor" || kind === "toolSource";
   return isToolActor && domainOf(capability) !== "network" ? "stated" : "attempted";
 }
 
-function entry(one: Participant, { gateway, outside }: AcceptedPlan): ReceiptActor {
-  const { kind, probed, touches } = one;
+function entry(participant: Participant, { gateway, outside }: AcceptedPlan): ReceiptActor {
+  const { kind, probed, touches } = participant;
   const { name, site } = probed.actor;
   const subjects =
-    kind === "gateway" && gateway !== undefined ? [new URL(gateway.use.endpoint).host] : one.subjects;
+    kind === "gateway" && gateway !== undefined ? [new URL(gateway.use.endpoint).host] : participant.subjects;
   return {
     kind,
     name,
     site,
     touches: [...touches],
     assurance: assuranceOf(
-      one,
+      participant,
       outside.some(({ actor }) => actor === name),
     ),
     ...(subjects.length === 0 ? {} : { subjects: [...subjects] }),

@@ -1,4 +1,4 @@
-/** How the code of plugins is called: as its plugin's, with its faults named, and with what it returns checked. */
+/** Calls the code of plugins: attributes it to its plugin, names its faults, and checks the values that it returns. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { z } from "zod";
@@ -32,7 +32,7 @@ import type {
 export interface PluginOrigin {
   /** The name that the plugin gives itself. */
   readonly plugin: string;
-  /** Its package or file, as the configuration names it. Absent: an object in the configuration. */
+  /** The plugin's package or file in the configuration. Absent: the plugin is an object in the configuration. */
   readonly package?: string | undefined;
   /** The kind of the offer: `executor`, `store`; `plugin` for the plugin itself, which registers. */
   readonly kind: string;
@@ -74,26 +74,26 @@ export function offerTitle(offer: PluginOffer): string {
   return `${title} '${offer.name}' of the plugin '${origin.plugin}'${from}`;
 }
 
-/** Calls something of an offer. What that starts, and what becomes of it later, is the offer's: see {@link offerUnderWay}. */
+/** Calls the code of an offer. Everything that it starts, also later, is attributed to the offer: see {@link offerUnderWay}. */
 export function inOffer<Result>(offer: PluginOffer, call: () => Result): Result {
   return underWay.run(offer, call);
 }
 
-/** Calls something of Ambit's own that an offer calls. */
+/** Calls Ambit's own code on behalf of an offer, without attributing it to the offer. */
 export function outsideOffers<Result>(call: () => Result): Result {
   return underWay.run(undefined, call);
 }
 
-/** The offer whose code runs, or whose timer, process or promise is the cause of what runs. Undefined in Ambit's own. */
+/** The offer whose code, timer, process or promise caused the current call. Undefined in Ambit's own code. */
 export function offerUnderWay(): PluginOffer | undefined {
   return underWay.getStore();
 }
 
 /**
- * The object, each method of which runs as its plugin's: an error that it leaves unhandled names the plugin. Its methods keep
- * their own `this`, since it may be of a class with private fields.
+ * Wraps an object so that each call of its methods is attributed to its plugin: an unhandled error names the plugin. Methods
+ * keep the object itself as `this`, since its class may have private fields.
  *
- * @param instead methods in place of its own. Default: none.
+ * @param instead methods that replace the object's own. Default: none.
  */
 export function ofOffer<Value extends object>(
   offer: PluginOffer,
@@ -105,14 +105,14 @@ export function ofOffer<Value extends object>(
       if (Object.hasOwn(instead, name)) return Reflect.get(instead, name);
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== "function") return member;
-      return (...given: unknown[]) => inOffer(offer, () => Reflect.apply(member, target, given));
+      return (...parameters: unknown[]) => inOffer(offer, () => Reflect.apply(member, target, parameters));
     },
   });
 }
 
 /**
- * Calls a pure method of something that a plugin offers, and checks what it returns. Anything else than what `returns`
- * describes is a bug of its plugin, and so is anything that it throws.
+ * Calls a pure method of an offer, and checks that the value that it returns matches `returns`. Any other value is a bug of
+ * its plugin, and so is an exception.
  *
  * @throws PluginBrokeContract with the names of the plugin and the method, and what was wrong.
  */
@@ -141,10 +141,10 @@ export function callPure<Returns extends z.ZodType>(
 }
 
 /**
- * Runs a step of something that a plugin offers, and checks what it resolves with. An error of the catalogue is rethrown
- * unchanged; any other one breaks the plugin's contract, and so does anything else than what `returns` describes.
+ * Runs an asynchronous step of an offer, and checks that the value that it resolves with matches `returns`. An error of the
+ * catalogue is rethrown unchanged; any other error breaks the plugin's contract, and so does any other value.
  *
- * @param method as errors name it: `open`.
+ * @param method the method's name in errors: `open`.
  */
 export async function callPlugin<Returns extends z.ZodType>(
   offer: PluginOffer,
@@ -159,7 +159,7 @@ export async function callPlugin<Returns extends z.ZodType>(
   }
 }
 
-/** @param who as in `Sandbox 'local' of the plugin 'sandbox-local'`. */
+/** @param who the subject of the message, such as `Sandbox 'local' of the plugin 'sandbox-local'`. */
 export function asPluginError(who: string, thrown: unknown): AmbitError {
   if (isAmbitError(thrown)) return thrown;
   const message = `${who} threw an error that isn't one of Ambit's; the runner's log has the cause.`;
@@ -167,7 +167,7 @@ export function asPluginError(who: string, thrown: unknown): AmbitError {
 }
 
 /**
- * What a method of an offer returned, or resolved with, if it has the shape. A value of it is never repeated.
+ * Returns the result of an offer's method if it has the shape. Messages never repeat the value.
  *
  * @throws PluginBrokeContract with the names of the plugin and the method, and what was wrong.
  */
@@ -184,11 +184,11 @@ export function checkedReturn<Returns extends z.ZodType>(
   throw new PluginBrokeContract(`${offerTitle(offer)} returned ${what} from ${method}(): ${problems}.`);
 }
 
-/** Problems that one message names. */
+/** The most problems that one message names. */
 const maxProblems = 3;
 
 /**
- * What a value lacks of a shape, as text: "[0].capability is required: one of …". Pure.
+ * Describes how a value deviates from a shape: "[0].capability is required: one of …". Pure.
  *
  * @param options `all`: every problem. Default: the first three.
  */
@@ -211,9 +211,9 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
-/** Characters of one text that a plugin returns: it may quote the request, which has megabytes. A longer one is cut. */
+/** The most characters of a text that a plugin returns. A longer text is cut: it may quote the request's megabytes. */
 const maxTextCharacters = 2_000;
-/** Entries of one list. */
+/** The most entries of a list that a plugin returns. */
 const maxEntries = 10_000;
 
 const cut = (whole: string) =>
@@ -226,13 +226,13 @@ const issues = z.array(z.object({ path: z.string(), message: text }));
 const object = z.custom<object>((value) => typeof value === "object" && value !== null, {
   error: "must be an object",
 });
-const method = z.custom<(...given: never[]) => unknown>((value) => typeof value === "function", {
+const method = z.custom<(...parameters: never[]) => unknown>((value) => typeof value === "function", {
   error: ({ input }) => (input === undefined ? "is required: a method" : "must be a method"),
 });
 
 const jsonObject = z.custom<JsonObject>(isJsonObject, { error: "must be an object" });
 
-/** The value itself, if it has these members: an object of a class keeps its private ones. */
+/** Accepts the value itself if it has these members, since a copy of a class's object would lose its private ones. */
 function having<Value extends object>(
   members: { readonly [Member in keyof Value]?: z.ZodType },
 ): z.ZodType<Value> {
@@ -262,8 +262,8 @@ const modelUse = having<ModelUse>({
 });
 
 /**
- * What methods of plugins return, or resolve with. The planner and the runner use nothing else: what a plugin leaves out,
- * or says in words that Ambit doesn't know, can't be taken for consent.
+ * The values that methods of plugins return, or resolve with. The planner and the runner use nothing else, so that an
+ * omission, or a word that Ambit doesn't know, can't be taken for consent.
  */
 export const pluginReturns = {
   domains: list(z.enum(domains)),

@@ -1,12 +1,12 @@
 import { type Boundary, isRestricted } from "../boundary.js";
 import type { Capability, RunRequest } from "../contract/index.js";
 
-/** A capability that the run needs, and what asked for it. */
+/** A capability that the run needs, and the reason for it. */
 export interface Requirement {
   readonly capability: Capability;
   /** Completes "required because …". */
   readonly because: string;
-  /** The tool or MCP server that asked, when it wasn't the boundary. */
+  /** The tool or MCP server that needs it. Absent: the boundary does. */
   readonly subject?: string;
 }
 
@@ -17,7 +17,7 @@ export interface BoundedRequest {
   readonly required: readonly Requirement[];
 }
 
-/** @param boundary of the request, as `normaliseBoundary` returns it. */
+/** @param boundary the request's boundary, as `normaliseBoundary` returns it. */
 export function boundedRequest(request: RunRequest, boundary: Boundary): BoundedRequest {
   return { request, boundary, required: requirementsOf(boundary, request) };
 }
@@ -31,7 +31,7 @@ export function requirementsOf(boundary: Boundary, request: RunRequest): readonl
   return [...first.values()];
 }
 
-/** What a boundary requires of whatever acts in it. Pure. */
+/** The capabilities that a boundary requires of everything that acts in it. Pure. */
 export function ofBoundary(boundary: Boundary): readonly Requirement[] {
   const all = [
     ...ofNetwork(boundary),

@@ -17,7 +17,7 @@ const entrySchema = z.union(
     z.strictObject({
       /** A package's name, resolved from the configuration's folder, or the plugin itself. */
       use: z.union([z.string().min(1), pluginSchema]),
-      /** Checked by the plugin's own schema. */
+      /** The plugin's config, which its own schema checks. */
       config: z.unknown().optional(),
     }),
   ],
@@ -31,11 +31,14 @@ export type PluginEntry = z.infer<typeof entrySchema>;
 export const pluginEntriesSchema = z.array(entrySchema);
 
 export const probeSettingsSchema = z.strictObject({
-  /** Milliseconds one probe may take; a claim without a finding by then is not proven. */
+  /** Milliseconds that a probe may take; a claim without a finding by then is not proven. */
   timeoutMs: z.int().positive().default(120_000),
   /** Milliseconds after which evidence is too old to plan with, and the actor is probed again. */
   maxAgeMs: z.int().positive().default(3_600_000),
-  /** The same for an actor without a proven claim, such as one whose platform didn't respond. Never above `maxAgeMs`. */
+  /**
+   * Milliseconds after which an actor without a proven claim, such as one whose platform didn't respond, is probed again. Never
+   * above `maxAgeMs`.
+   */
   retryMs: z.int().positive().default(15_000),
 });
 export type ProbeSettings = z.infer<typeof probeSettingsSchema>;
@@ -54,9 +57,9 @@ export function isPlugin(value: unknown): value is Plugin {
   );
 }
 
-/** A line for each problem that a schema found in given settings: path, reason, and the name that was probably meant. */
-export function settingsProblems(error: z.ZodError, schema: z.ZodType, given: unknown): readonly string[] {
-  const validated = { value: given, level: knownShapeOf(schema), path: [], keyName: "setting" } as const;
+/** A line for each problem that a schema has with settings: path, reason, and the name that was probably meant. */
+export function settingsProblems(error: z.ZodError, schema: z.ZodType, settings: unknown): readonly string[] {
+  const validated = { value: settings, level: knownShapeOf(schema), path: [], keyName: "setting" } as const;
   return readableIssues(error.issues, validated).map(({ path, message }) =>
     path === "" ? message : `${path} ${message}`,
   );
@@ -69,7 +72,7 @@ export type ImportPlugin = (name: string) => Promise<unknown>;
 export class PluginNotFound extends Error {
   constructor(
     message: string,
-    /** What the deployer does about it. */
+    /** What the deployer should do. */
     readonly fix: string,
   ) {
     super(message);
@@ -125,7 +128,7 @@ export async function loadPlugins(
       });
       continue;
     }
-    if (earlier?.configs.some((known) => isDeepStrictEqual(known, config))) {
+    if (earlier?.configs.some((earlierConfig) => isDeepStrictEqual(earlierConfig, config))) {
       const fix = "list it once, or with different configs for actors of different names";
       failures.push({ plugin: name, reason: "is listed twice", fix });
       continue;
@@ -145,7 +148,7 @@ export async function loadPlugins(
   return { plugins, offered, secrets: [...secrets, ...offered.secrets] };
 }
 
-/** A name alone may be that of another package, or in a file that a deployer has to find. */
+/** A plugin's name with its package or file, since the deployer has to find the entry in the configuration. */
 function located(failure: LoadFailure, from: string | undefined): LoadFailure {
   const { plugin } = failure;
   return from === undefined || from === plugin || from.endsWith(`/${plugin}`)
@@ -186,7 +189,7 @@ type Registered =
 
 function register(
   plugin: Plugin,
-  given: unknown,
+  settings: unknown,
   offered: OfferCollector,
   registering: Omit<Registering, "plugin" | "config">,
 ): Registered {
@@ -202,13 +205,13 @@ function register(
   let config: ReturnType<Plugin["config"]["safeParse"]>;
   try {
     configSchema = z.toJSONSchema(plugin.config, { io: "input", unrepresentable: "any" });
-    config = plugin.config.safeParse(given);
+    config = plugin.config.safeParse(settings);
   } catch (cause) {
     const fix = "its author gives a synchronous schema of zod 4, such as z.strictObject({})";
     return failed(`its config is no schema that can be used (${messageOf(cause)})`, fix, cause);
   }
   if (!config.success) {
-    const reason = `its config: ${settingsProblems(config.error, plugin.config, given).join("; ")}`;
+    const reason = `its config: ${settingsProblems(config.error, plugin.config, settings).join("; ")}`;
     return failed(reason, "correct its config; its schema is in `ambit plugins --json`", config.error);
   }
   const { data } = config;

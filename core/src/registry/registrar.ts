@@ -1,4 +1,4 @@
-/** What plugins offer while they register, and what an offer of each kind must have. */
+/** Collects the offers of plugins while they register, and checks what an offer of each kind must have. */
 
 import "reflect-metadata";
 import { type DependencyContainer, injectable, container as root } from "tsyringe";
@@ -30,19 +30,19 @@ export interface Registration {
   readonly actor: Actor<never>;
 }
 
-/** What is the same for every plugin: the fields of `Registrar`. */
+/** The fields of `Registrar` that are the same for every plugin. */
 export type Surroundings = Pick<Registrar, "log" | "hasTenants" | "upstreamProxy">;
 
-/** Anything that a plugin offers, by its name. */
+/** Any offer of a plugin, which has a name. */
 export interface NamedOffer {
   readonly plugin: string;
   readonly kind: keyof Offers;
   readonly name: string;
 }
 
-/** What the plugins offered, each list in configured order. */
+/** The offers of all plugins, each list in configured order. */
 export interface Offered {
-  /** All of it, whatever its kind. */
+  /** The offers of every kind. */
   readonly offers: readonly NamedOffer[];
   readonly registrations: readonly Registration[];
   readonly actors: { readonly [Kind in ActorKind]: readonly ActorKinds[Kind][] };
@@ -57,14 +57,14 @@ export interface Offered {
 /** One plugin of the configuration, while it registers. */
 export interface Registering extends Surroundings {
   readonly plugin: string;
-  /** Its package or file, as the configuration names it. Undefined: an object in the configuration. */
+  /** The plugin's package or file in the configuration. Undefined: the plugin is an object in the configuration. */
   readonly package: string | undefined;
   readonly config: unknown;
 }
 
 const authorsFix = "its author corrects what register adds; TypeScript reports it too";
 
-/** Takes what plugins offer, and refuses what isn't whole, and duplicates. */
+/** Takes the offers of plugins, and refuses incomplete ones and duplicates. */
 export class OfferCollector implements Offered {
   readonly failures: LoadFailure[] = [];
   readonly offers: NamedOffer[] = [];
@@ -83,9 +83,9 @@ export class OfferCollector implements Offered {
   readonly dialects: Dialect[] = [];
   readonly doors: Door[] = [];
   readonly toolPolicies: ToolPolicy[] = [];
-  /** Credentials that plugins have from elsewhere than their configs. */
+  /** The credentials that plugins have from other places than their configs. */
   readonly secrets: MarkedValue[] = [];
-  /** Separate, so that two registries in one process share nothing. */
+  /** A container of its own, so that two registries in one process share nothing. */
   readonly #container: DependencyContainer = root.createChildContainer();
   /** How the configuration names each plugin that is a package or a file. */
   readonly #packages = new Map<string, string>();
@@ -106,17 +106,19 @@ export class OfferCollector implements Offered {
         secret: (value, kind = "credential") => {
           if (value !== undefined) this.secrets.push({ kind, value });
         },
-        add: (kind, given) => {
+        add: (kind, offered) => {
           if (over)
-            throw new Error(`Plugin '${plugin}' offers the ${kind} '${given.name}' after it has registered.`);
-          // A plugin in JavaScript has no compiler that says so.
+            throw new Error(
+              `Plugin '${plugin}' offers the ${kind} '${offered.name}' after it has registered.`,
+            );
+          // A plugin in JavaScript has no compiler that refuses an unknown kind.
           if (!Object.hasOwn(this.#accept, kind)) {
             const kinds = Object.keys(this.#accept).join(", ");
             const reason = `adds a '${String(kind)}', and there is no such kind: a plugin adds one of ${kinds}`;
             this.failures.push({ plugin, reason, fix: authorsFix });
             return;
           }
-          const offer = typeof given === "function" ? construct(container, given) : given;
+          const offer = typeof offered === "function" ? construct(container, offered) : offered;
           if (this.#isWhole(registering, kind, offer)) this.#accept[kind](plugin, offer);
         },
       });
@@ -202,7 +204,7 @@ export class OfferCollector implements Offered {
     this.actors[kind].push(actor);
   }
 
-  /** Whether it has the interface of its kind. All that is wrong is one failure, beside those of other offers. */
+  /** Whether an offer has the interface of its kind. All its problems are one failure, beside those of other offers. */
   #isWhole<Kind extends keyof Offers>(
     { plugin, package: from }: Registering,
     kind: Kind,
@@ -218,7 +220,7 @@ export class OfferCollector implements Offered {
     return true;
   }
 
-  /** The default plugins come after those that a configuration names, so the later one is the one to leave out. */
+  /** The fix for a duplicate. Default plugins come after those that a configuration names, so the later one can be left out. */
   #withoutFix(plugin: string): string {
     const from = this.#packages.get(plugin) ?? plugin;
     return `load only one of them: leave out a default plugin by without: [${JSON.stringify(from)}], or remove one from plugins`;
@@ -255,21 +257,21 @@ function pluginContainer(
   return container;
 }
 
-/** @throws Error where a constructor parameter names no token, or one that plugins don't have. */
-function construct<Offer>(container: DependencyContainer, given: InjectedClass<Offer>): Offer {
-  const tokens: object = Reflect.getOwnMetadata("injectionTokens", given) ?? {};
+/** @throws Error if a constructor parameter names no token, or one that plugins don't have. */
+function construct<Offer>(container: DependencyContainer, offeredClass: InjectedClass<Offer>): Offer {
+  const tokens: object = Reflect.getOwnMetadata("injectionTokens", offeredClass) ?? {};
   const named = Object.keys(tokens).length;
-  const missing = Array.from({ length: named === 0 ? given.length : named }, (_, at) => at).find(
+  const missing = Array.from({ length: named === 0 ? offeredClass.length : named }, (_, at) => at).find(
     (at) => !(at in tokens),
   );
   if (missing !== undefined) {
     throw new Error(
-      `parameter ${missing + 1} of the constructor of ${given.name} names no token: write @inject(pluginTokens.config) or @inject(pluginTokens.log) before it`,
+      `parameter ${missing + 1} of the constructor of ${offeredClass.name} names no token: write @inject(pluginTokens.config) or @inject(pluginTokens.log) before it`,
     );
   }
   // Registers the class with this copy of tsyringe, even if its decorators came from another.
-  injectable()(given);
-  return container.resolve(given);
+  injectable()(offeredClass);
+  return container.resolve(offeredClass);
 }
 
 function logOf(plugin: string, log: Log): Log {
@@ -281,7 +283,7 @@ function logOf(plugin: string, log: Log): Log {
   };
 }
 
-/** Characters of a name, which errors, events and metrics repeat. */
+/** The most characters of a name, which errors, events and metrics repeat. */
 const maxNameCharacters = 200;
 
 const name = z.string().min(1).max(maxNameCharacters);
@@ -290,7 +292,7 @@ const method = z.custom((value) => typeof value === "function", {
 });
 const optionalMethod = method.optional();
 const methods = <Name extends string>(...required: Name[]) =>
-  z.looseObject(Object.fromEntries(required.map((one) => [one, method])));
+  z.looseObject(Object.fromEntries(required.map((name) => [name, method])));
 const object = z.looseObject({});
 
 const actor = {
@@ -388,7 +390,7 @@ const members: { readonly [Kind in keyof Offers]: { readonly [Member in keyof Of
     toolPolicy: { name, issues: method, forRun: method },
   };
 
-/** What an offer lacks of its kind's interface, of the vocabulary of capabilities and of that of sites; undefined for nothing. */
+/** The problems of an offer with its kind's interface and the vocabularies of capabilities and sites; undefined for none. */
 function offerProblems(kind: keyof Offers, offer: unknown): string | undefined {
   const shape = z.looseObject(members[kind]);
   const read = shape.safeParse(offer);
@@ -404,7 +406,7 @@ const doorPaths = z.looseObject({
   routes: z.array(z.looseObject({ path: z.string() })).default([]),
 });
 
-/** A route of a door that is another's, as text. */
+/** The problem of the first route of a door whose path doesn't begin with the door's name; undefined for none. */
 function foreignPath(door: unknown): string | undefined {
   const { name, routes } = doorPaths.parse(door);
   const foreign = routes.findIndex(({ path }) => path !== `/${name}` && !path.startsWith(`/${name}/`));

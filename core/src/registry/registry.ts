@@ -1,4 +1,4 @@
-/** The loaded plugins, and what their actors prove on this host. */
+/** The loaded plugins, and the evidence of their actors on this host. */
 
 import {
   type ActorDescription,
@@ -47,19 +47,19 @@ export class Registry {
   readonly registrations: readonly Registration[];
   /** Everything that the plugins offer, of every kind, in configured order. */
   readonly offers: readonly NamedOffer[];
-  /** They observe runs without acting in them. */
+  /** The observers of runs. */
   readonly observers: readonly RunObserver[];
   /** Undefined where no plugin offers one. */
   readonly store: StoreBackend | undefined;
   /** Undefined where no plugin offers one. */
   readonly blobs: BlobsBackend | undefined;
-  /** They translate requests before they are read, in this order. */
+  /** The dialects, which translate requests in this order before they are validated. */
   readonly dialects: readonly Dialect[];
-  /** They serve clients of other protocols. */
+  /** The doors, which serve clients of other protocols. */
   readonly doors: readonly Door[];
   /** The contract, with the fields that the dialects add. */
   readonly requestSchema: RunRequestSchema;
-  /** They decide on calls of the requests' own tools. */
+  /** The policies, which decide on calls of the requests' own tools. */
   readonly toolPolicies: readonly ToolPolicy[];
   readonly #actors: Offered["actors"];
   readonly #prober: Prober;
@@ -116,14 +116,14 @@ export class Registry {
 
   /**
    * All actors, with evidence that is fresh enough to plan with.
-   * @param sandbox the only one that is needed: the others' probes aren't waited for. Default: all.
+   * @param sandbox the only sandbox that is needed, so that other sandboxes' probes aren't awaited. Default: all.
    */
   async candidates(sandbox?: string): Promise<Candidates> {
     await this.#refresh(({ kind, actor }) => kind !== "sandbox" || actor.name === (sandbox ?? actor.name));
     return this.knownCandidates();
   }
 
-  /** The same with the latest evidence, without waiting. What isn't proven yet counts as missing. */
+  /** All actors with their latest evidence, without waiting. A claim that isn't proven yet counts as missing. */
   knownCandidates(): Candidates {
     const { sandbox, executor, delivery, harness, toolSource, gateway } = this.#actors;
     const plugins = new Map(this.registrations.map(({ actor, plugin }) => [actor, plugin]));
@@ -142,16 +142,16 @@ export class Registry {
     };
   }
 
-  /** The actor failed although it was proven: it is probed again before the next plan. */
+  /** Called when an actor failed although it was proven. It is probed again before the next plan. */
   invalidate(actor: Actor<never>): void {
     this.#prober.invalidate(actor);
   }
 
-  /** A plugin left an error unhandled: what it proved before says nothing of it now. */
+  /** Called when a plugin left an error unhandled, which invalidates the evidence of its actors. */
   faulted(offer: PluginOffer, error: unknown): void {
     const plugin = originOf(offer)?.plugin;
-    for (const { actor, ...one } of this.registrations)
-      if (one.plugin === plugin) this.#prober.fail(actor, error);
+    for (const { actor, ...registration } of this.registrations)
+      if (registration.plugin === plugin) this.#prober.fail(actor, error);
   }
 
   /** Whether an earlier process proved too little: `invalidateRestored` lets its evidence be gathered again. */
@@ -163,14 +163,14 @@ export class Registry {
     for (const actor of this.#restoredInPart.splice(0)) this.#prober.invalidate(actor);
   }
 
-  /** All evidence is gathered again before it is used. */
+  /** Invalidates all evidence, so that it is gathered again before it is used. */
   invalidateAll(): void {
     for (const { actor } of this.registrations) this.#prober.invalidate(actor);
   }
 
   /**
    * Every actor with fresh evidence.
-   * @param onWaiting receives the names of the actors whose probes are waited for, whenever that changes.
+   * @param onWaiting receives the names of the actors whose probes are awaited, whenever that changes.
    */
   async describe(
     onWaiting: (names: readonly string[]) => void = () => {},
@@ -178,9 +178,9 @@ export class Registry {
     const waiting = new Set(this.registrations.filter(({ actor }) => !this.#prober.isFresh(actor)));
     onWaiting([...waiting].map(({ actor }) => actor.name));
     await Promise.all(
-      this.registrations.map(async (one) => {
-        await this.#prober.refresh([one.actor]);
-        if (waiting.delete(one)) onWaiting([...waiting].map(({ actor }) => actor.name));
+      this.registrations.map(async (registration) => {
+        await this.#prober.refresh([registration.actor]);
+        if (waiting.delete(registration)) onWaiting([...waiting].map(({ actor }) => actor.name));
       }),
     );
     return this.known();
@@ -188,20 +188,21 @@ export class Registry {
 
   /** Every actor with the latest evidence, without waiting; without findings where it was never probed. */
   known(): readonly ActorDescription[] {
-    return this.registrations.map((one) => this.#describe(one));
+    return this.registrations.map((registration) => this.#describe(registration));
   }
 
   /** The actors whose evidence is valid now, without waiting. */
   evidence(): readonly ActorDescription[] {
     const valid = this.registrations.filter(({ actor }) => this.#prober.isFresh(actor));
-    return valid.map((one) => this.#describe(one));
+    return valid.map((registration) => this.#describe(registration));
   }
 
   /** Restores evidence of an earlier process. Evidence of actors that aren't loaded is ignored. */
   restore(evidence: readonly ActorDescription[]): void {
     for (const { plugin, kind, actor } of this.registrations) {
       const stored = evidence.find(
-        (one) => one.plugin === plugin && one.kind === kind && one.name === actor.name,
+        (registration) =>
+          registration.plugin === plugin && registration.kind === kind && registration.name === actor.name,
       );
       if (stored === undefined) continue;
       this.#prober.restore(actor, stored.findings, Date.parse(stored.probedAt));
@@ -210,7 +211,7 @@ export class Registry {
     }
   }
 
-  #refresh(isNeeded: (one: Registration) => boolean = () => true): Promise<void> {
+  #refresh(isNeeded: (registration: Registration) => boolean = () => true): Promise<void> {
     return this.#prober.refresh(this.registrations.filter(isNeeded).map(({ actor }) => actor));
   }
 
@@ -224,7 +225,7 @@ export class Registry {
 interface KeptFindings {
   readonly findings: ReadonlyMap<Capability, Finding>;
   readonly probedAt: number;
-  /** Its probe returned what no probe may. */
+  /** Set if the actor's probe broke its contract. */
   readonly fault?: PluginBrokeContract | undefined;
 }
 
@@ -237,7 +238,7 @@ interface Answer {
 export class Prober {
   readonly #evidence = new Map<Actor<never>, KeptFindings>();
   readonly #underWay = new Map<Actor<never>, Promise<KeptFindings>>();
-  /** How each probe under way is ended early. */
+  /** The functions that end probes under way early. */
   readonly #failing = new Map<Actor<never>, (error: unknown) => void>();
 
   constructor(
@@ -260,7 +261,7 @@ export class Prober {
     };
   }
 
-  /** Whether its evidence is recent enough to plan with. */
+  /** Whether an actor's evidence is recent enough to plan with. */
   isFresh(actor: Actor<never>): boolean {
     const evidence = this.#evidence.get(actor);
     if (evidence === undefined) return false;
@@ -281,14 +282,14 @@ export class Prober {
     await Promise.all(actors.map((actor) => this.#refreshOne(actor)));
   }
 
-  /** The actor failed although it was proven: it is probed again before it is used. */
+  /** Called when the actor failed although it was proven. It is probed again before it is used. */
   invalidate(actor: Actor<never>): void {
     this.#evidence.delete(actor);
     // A probe that began before the failure proves nothing about the time after it.
     this.#underWay.delete(actor);
   }
 
-  /** The actor left an error unhandled: a probe under way, which may wait for ever, has failed with it. */
+  /** Called when the actor left an error unhandled. A probe under way, which might never settle, fails with it. */
   fail(actor: Actor<never>, error: unknown): void {
     const fail = this.#failing.get(actor);
     if (fail === undefined) this.invalidate(actor);
@@ -296,7 +297,7 @@ export class Prober {
   }
 
   async #refreshOne(actor: Actor<never>): Promise<void> {
-    // Repeated if the evidence was invalidated while the probe ran.
+    // The probe is repeated if the evidence was invalidated while it ran.
     while (!this.isFresh(actor)) await this.#probeOnce(actor);
   }
 
@@ -315,16 +316,16 @@ export class Prober {
     return { findings: this.#within(actor, findings), probedAt: Date.now(), fault };
   }
 
-  #within(actor: Actor<never>, given: readonly Finding[]): ReadonlyMap<Capability, Finding> {
+  #within(actor: Actor<never>, reported: readonly Finding[]): ReadonlyMap<Capability, Finding> {
     const findings = new Map<Capability, Finding>();
-    for (const finding of given) {
-      // A probe may reduce the claims, never extend them.
+    for (const finding of reported) {
+      // A probe may only reduce the claims.
       if (!actor.claims.includes(finding.capability)) {
         const fields = { actor: actor.name, capability: finding.capability };
         this.log.warn(fields, "a finding beyond the claims is ignored");
         continue;
       }
-      // Where two findings contradict each other, the negative one counts.
+      // If two findings contradict each other, the negative one counts.
       if (findings.get(finding.capability)?.proven !== false) findings.set(finding.capability, finding);
     }
     return findings;
@@ -368,10 +369,10 @@ export class Prober {
   }
 }
 
-/** Milliseconds in which a probe may still say what it waited for, once its time is over. */
+/** Milliseconds after a probe's time limit in which it may still report what it was waiting for. */
 const lastWordsMs = 1_000;
 
-/** What a probe has found out about why it takes so long. A finding that repeats that it does says nothing. */
+/** The findings that say why a probe takes so long. A finding that only repeats the time-out says nothing. */
 async function lastWords(
   probing: Promise<readonly Finding[]>,
   late: string,

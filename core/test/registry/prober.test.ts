@@ -4,7 +4,7 @@ import { recordingLog } from "@ambit/fakes/log";
 import { FakeSandboxBackend } from "@ambit/fakes/sandbox-backend";
 import { describe, expect, test, vi } from "vitest";
 import { PluginBrokeContract } from "../../src/errors.js";
-import { whyUnproven } from "../../src/plan/gaps.js";
+import { evidenceGap } from "../../src/plan/gaps.js";
 import type { Finding } from "../../src/plugin/index.js";
 import { Prober } from "../../src/registry/registry.js";
 
@@ -178,8 +178,8 @@ describe("probing", () => {
     const { actor, prober } = probing(async () => JSON.parse('[{"capability":"network","proven":true}]'));
     await prober.refresh([actor]);
     const probed = prober.probed(actor);
-    expect(() => whyUnproven(probed, "network.deny")).toThrow(PluginBrokeContract);
-    expect(() => whyUnproven(probed, "network.deny")).toThrow(
+    expect(() => evidenceGap(probed, "network.deny")).toThrow(PluginBrokeContract);
+    expect(() => evidenceGap(probed, "network.deny")).toThrow(
       "'fake' returned what it must not from probe()",
     );
   });

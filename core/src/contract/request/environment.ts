@@ -8,10 +8,10 @@ import { limits } from "./limits.js";
 const commandSchema = z
   .string()
   .max(limits.setupCharacters)
-  // A text that is too long gets here too, so it must be read once.
+  // Texts beyond the limit reach this check too, so it takes time proportional to their length.
   .regex(/^(?=[\0\s]*[^\0\s])[^\0]*$/, "must be a command, without NUL");
 
-/** What the sandbox must have, and what is prepared once, before the agent's is filled, and kept for later runs. */
+/** The image that the sandbox must have, and the setup that is prepared once and kept for later runs. */
 export const environmentSchema = z.strictObject({
   image: z
     .string()
@@ -82,7 +82,7 @@ export const environmentSchema = z.strictObject({
 });
 export type EnvironmentRequest = z.infer<typeof environmentSchema>;
 
-/** Whether it has anything to prepare, and not only an image to choose. Pure. */
+/** Whether an environment has anything to prepare, and not only an image to choose. Pure. */
 export function hasSetup(environment: EnvironmentRequest | undefined): environment is EnvironmentRequest {
   return (
     environment !== undefined && (environment.setup.length > 0 || environment.devcontainer !== undefined)

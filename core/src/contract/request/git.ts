@@ -4,16 +4,16 @@ import { workspacePathSchema } from "../values/workspace-path.js";
 import { credentialSchema } from "./boundary/credentials.js";
 import { limits } from "./limits.js";
 
-/** Such as `https://github.com/acme/app.git`. */
+/** The URL of a repository, such as `https://github.com/acme/app.git`. */
 const gitUrlSchema = z
   .string()
   .max(2_048)
   .superRefine((text, context) => {
-    const message = whyNoRepository(text);
+    const message = problemOfRepositoryUrl(text);
     if (message !== undefined) context.addIssue({ code: "custom", message });
   });
 
-function whyNoRepository(text: string): string | undefined {
+function problemOfRepositoryUrl(text: string): string | undefined {
   if (!URL.canParse(text)) return "must be a URL, such as https://example.com/acme/app.git";
   const { protocol, username, password, search, hash, pathname } = new URL(text);
   if (protocol !== "https:" && protocol !== "http:")
@@ -25,7 +25,7 @@ function whyNoRepository(text: string): string | undefined {
   return undefined;
 }
 
-/** A branch, a tag, or a whole name below `refs/`; as git accepts it (git-check-ref-format). */
+/** A branch, a tag, or a whole name below `refs/`, by git's rules (git-check-ref-format). */
 export const gitRefSchema = z
   .string()
   .max(256)

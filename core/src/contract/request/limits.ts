@@ -1,8 +1,8 @@
 /** What one request may carry. A request beyond a limit is refused by the field's path. */
 export const limits = {
-  /** Bytes of a request body (16 MiB). */
+  /** The most bytes of a request body (16 MiB). */
   bodyBytes: 16 * 1024 * 1024,
-  /** Levels of lists and objects within each other, anywhere in a request. */
+  /** The most levels of nested lists and objects, anywhere in a request. */
   depth: 100,
   tools: 1_000,
   mcpServers: 64,
@@ -16,7 +16,7 @@ export const limits = {
   imageCharacters: 512,
   setupCommands: 32,
   setupInputs: 64,
-  /** Characters of a command, or of a variable's value. */
+  /** The most characters of a command, or of a variable's value. */
   setupCharacters: 32_768,
   pullRequestLabels: 100,
   ports: 8,
@@ -28,6 +28,6 @@ export const limits = {
   credentialHosts: 32,
   credentialPaths: 64,
   credentialCharacters: 4_096,
-  /** Entries of any other list, and keys of any object that the contract knows. */
+  /** The most entries of any other list, and keys of any object that the contract defines. */
   entries: 10_000,
 } as const;

@@ -36,7 +36,7 @@ const gatewayCredentialsSchema = z.strictObject({
   }),
 });
 
-/** Where a request has the login of a subscription; also its name among the credentials that an agent can read. */
+/** The path of a subscription's login in a request; also its name among the credentials that an agent can read. */
 export const subscriptionPath = "modelConnection.subscription";
 
 /** How the agent reaches its model, and with which credential. */
@@ -68,7 +68,7 @@ export const modelConnectionSchema = z.strictObject({
 });
 export type ModelConnection = z.infer<typeof modelConnectionSchema>;
 
-/** How much a model reasons before it answers, from nothing to all that it can. */
+/** How much a model reasons before it answers, from not at all to its maximum. */
 export const reasoningEffortSchema = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 export type ReasoningEffort = z.infer<typeof reasoningEffortSchema>;
 
@@ -84,14 +84,14 @@ const amounts = {
   requests: count.optional().meta({ description: "Requests to the model that generate an answer." }),
 };
 
-const hasAmount = (given: object) => Object.keys(amounts).some((name) => name in given);
+const hasAmount = (spending: object) => Object.keys(amounts).some((name) => name in spending);
 const needsAmount = "must limit something: usd, tokens or requests";
 
-/** What may be used of a model. */
+/** The amounts that a budget can limit. */
 export const budgetAmountsSchema = z.strictObject(amounts).refine(hasAmount, needsAmount);
 export type BudgetAmounts = z.infer<typeof budgetAmountsSchema>;
 
-/** What a run may use of its model, as its provider counts it. */
+/** The most that a run may use of its model, by the provider's count. */
 export const budgetSchema = z
   .strictObject({
     ...amounts,
@@ -104,5 +104,5 @@ export const budgetSchema = z
         "`fail`: the run ends with `budget_exceeded` once more than that was used. `ask`: before the next request to the model the user is asked, as for an approval, and each yes grants the same amount again.",
     }),
   })
-  .refine((given) => hasAmount(given) || given.session !== undefined, needsAmount);
+  .refine((spending) => hasAmount(spending) || spending.session !== undefined, needsAmount);
 export type Budget = z.infer<typeof budgetSchema>;

@@ -5,7 +5,7 @@ import { credentialSchema } from "./boundary/credentials.js";
 import { gitCredentialSchema, gitRefSchema, personSchema } from "./git.js";
 import { limits } from "./limits.js";
 
-/** Such as `https://git.example.com/api/v4`. */
+/** The base URL of an API, such as `https://git.example.com/api/v4`. */
 const apiUrlSchema = z
   .string()
   .max(2_048)
@@ -17,7 +17,7 @@ function isApiUrl(text: string): boolean {
   return protocol === "https:" && `${username}${password}${search}${hash}` === "";
 }
 
-/** Where a pull request is opened: each has an API of its own. */
+/** The hosts on which a pull request can be opened, each with its own API. */
 const forgeSchema = z.enum(["github", "gitlab", "gitea", "bitbucket", "bitbucket-data-center", "azure"]);
 export type Forge = z.infer<typeof forgeSchema>;
 

@@ -33,12 +33,12 @@ export function runKey(id: string, tenant: string | undefined): string {
   return tenant === undefined ? id : `${tenant}/${id}`;
 }
 
-/** The id that its callers use, which has no `/`. */
+/** The id by which the callers know the run of a key. It has no `/`. */
 export function idOfRun(key: string): string {
   return key.slice(key.lastIndexOf("/") + 1);
 }
 
-/** What a new session begins as a copy of: exactly one. */
+/** The one thing that a new session begins as a copy of. */
 const forkSchema = z
   .strictObject({
     session: z.string().min(1).max(256).optional().meta({
@@ -53,10 +53,10 @@ const forkSchema = z
   });
 export type ForkRequest = z.infer<typeof forkSchema>;
 
-/** What happens to a run while another one has its session. */
+/** What happens to a run if another run has its session. */
 const whenBusySchema = z.enum(["refuse", "queue", "interrupt"]);
 
-/** Whether this run waits while another one has its session. Default: it is refused. */
+/** Whether this run waits if another run has its session. Default: it is refused. */
 export function waitsForSession(request: {
   readonly whenBusy?: z.infer<typeof whenBusySchema>;
   readonly sessionId?: string;
@@ -101,7 +101,7 @@ export const webhookEventSchema = z.enum([
   "interaction.expired",
 ]);
 
-/** Characters of a receiver's address. */
+/** The most characters of a receiver's address. */
 const maxUrlLength = 2_048;
 
 const webhookSchema = z.strictObject({
@@ -338,7 +338,7 @@ export const runRequestSchema = z.strictObject({
 export type RunRequest = z.infer<typeof runRequestSchema>;
 
 /**
- * The project that a request belongs to: `projectId`, else `runContext.project.id`. Undefined when neither is a
+ * The project that a request belongs to: `projectId`, or else `runContext.project.id`. Undefined if neither is a
  * string with a character other than white space.
  *
  * It separates sessions: runs of two projects never share one, even with the same `sessionId`.

@@ -36,7 +36,7 @@ const digestSchema = z
   .string()
   .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 digest: 64 hexadecimal digits in lower case");
 
-/** What the runner itself sends with a download. */
+/** A credential that the runner itself sends with a download. */
 const downloadCredentialSchema = z.strictObject({
   value: credentialSchema.shape.value,
   as: z.enum(["bearer", "basic"]).default("bearer").meta({

@@ -15,9 +15,9 @@ export const findingSchema = z.discriminatedUnion("proven", [
   z.strictObject({
     capability: capabilitySchema,
     proven: z.literal(false),
-    /** The host's own words where there are any: `bwrap: No permissions to create new namespace`. */
+    /** The host's own message if there is one: `bwrap: No permissions to create new namespace`. */
     reason: z.string(),
-    /** What a deployer can do about it: a command, a flag, another backend. */
+    /** The remedy for a deployer: a command, a flag, another backend. */
     fix: z.string(),
   }),
 ]);
@@ -25,7 +25,7 @@ export type Finding = z.infer<typeof findingSchema>;
 
 /** What an actor claims, and what its probe found on this host. */
 export const actorDescriptionSchema = receiptActorSchema.pick({ kind: true, name: true, site: true }).extend({
-  /** The plugin that it belongs to. */
+  /** The plugin that the actor belongs to. */
   plugin: z.string(),
   claims: z.array(capabilitySchema),
   findings: z.array(findingSchema),

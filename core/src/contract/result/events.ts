@@ -1,4 +1,4 @@
-/** The events of a run: the schema of each type, and what each type is for all that pass, keep or show it. */
+/** The events of a run: the schema of each type, and its traits for all code that passes, keeps or shows events. */
 
 import { z } from "zod";
 import { renderHintSchema } from "../request/tools/tool.js";
@@ -9,7 +9,7 @@ const event = <Type extends string, Shape extends z.core.$ZodLooseShape>(type: T
 
 /** The usage of this turn. A figure that the agent doesn't report per turn is absent. */
 export const usageSchema = z.strictObject({
-  /** Tokens sent to the model, including cached ones. */
+  /** Tokens that were sent to the model, including cached ones. */
   input: z.number().optional(),
   /** The part of `input` that came from the provider's cache. */
   cached: z.number().optional(),
@@ -20,7 +20,7 @@ export const usageSchema = z.strictObject({
   /** The part of `output` that the model spent on reasoning. */
   reasoning: z.number().optional(),
   total: z.number().optional(),
-  /** US dollars. */
+  /** The price in US dollars. */
   cost: z.number().optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
@@ -34,38 +34,38 @@ export const fileChangeSchema = z.strictObject({
   path: z.string(),
   oldText: z.string().optional(),
   newText: z.string().optional(),
-  /** Characters of both texts, where they are too long to be reported: then both are absent. */
+  /** The number of characters of both texts if they are too long to be reported. Both are then absent. */
   omitted: z.int().positive().optional(),
 });
 export type FileChange = z.infer<typeof fileChangeSchema>;
 
-/** The call that began the subagent whose work this is. Absent: it is the agent's own. */
+/** The call that began the subagent that did this. Absent: the agent itself did it. */
 const parentToolCallId = z.string().optional();
 
 export const interactionKindSchema = z.enum(["user_approval", "user_input", "client_tool"]);
 const interaction = { id: z.string(), kind: interactionKindSchema };
 
-/** What is asked, and in a response what was answered. Further keys describe a tool of a gateway or a budget. */
+/** A question, and in a response its answer. Further keys describe a tool of a gateway or a budget. */
 export const interactionPayloadSchema = z.looseObject({
-  /** The same as the interaction's id. In a response: the id of the call. */
+  /** The interaction's id; in a response, the id of the call. */
   toolCallId: z.string().optional(),
   toolName: z.string().optional(),
   /** The MCP server that has the tool. */
   server: z.string().optional(),
-  /** The call's arguments; of a `user_input`, its message with a form or a URL. */
+  /** The call's arguments; for a `user_input`, its message with a form or a URL. */
   input: z.unknown().optional(),
   /** The changes of files that the call would make, and the files that it names, as far as the agent says. */
   changes: z.array(fileChangeSchema).optional(),
   locations: z.array(fileLocationSchema).optional(),
   render: renderHintSchema.optional(),
-  /** ISO 8601: how long the run waits for a live answer. Absent where it pauses immediately. */
+  /** The time until which the run waits for a live answer (ISO 8601). Absent if the run pauses immediately. */
   expiresAt: z.string().optional(),
   /** The same call was allowed before, and may have run: its run ended before the outcome was known. */
   earlierOutcome: z.literal("unknown").optional(),
   parentToolCallId,
-  /** In a response to a `user_approval`. */
+  /** Whether the call was approved, in a response to a `user_approval`. */
   approved: z.boolean().optional(),
-  /** In a response to a `user_input`: `accept` or `decline`. */
+  /** `accept` or `decline`, in a response to a `user_input`. */
   action: z.string().optional(),
 });
 export type InteractionPayload = z.infer<typeof interactionPayloadSchema>;
@@ -113,13 +113,13 @@ export const agentEventSchema = z.discriminatedUnion("type", [
     output: z.unknown().optional(),
     data: z.unknown().optional(),
     changes: z.array(fileChangeSchema).optional(),
-    /** Absent where `tool_call` had the same. */
+    /** Absent if `tool_call` had the same value. */
     locations: z.array(fileLocationSchema).optional(),
     isError: z.boolean().optional(),
     denied: z.boolean().optional(),
     deniedBy: denierSchema.optional(),
     settled: settlementSchema.optional(),
-    /** Of a deferred call that its user is asked about: the id under which it continues (`ask_…`). */
+    /** The id under which a deferred call continues once its user has answered (`ask_…`). */
     movedTo: z.string().optional(),
     render: renderHintSchema.optional(),
   }),
@@ -141,7 +141,7 @@ export const agentEventSchema = z.discriminatedUnion("type", [
       z.strictObject({
         name: z.string(),
         description: z.string().optional(),
-        /** What its argument is. */
+        /** Describes the command's argument. */
         hint: z.string().optional(),
       }),
     ),
@@ -166,9 +166,9 @@ export const agentEventSchema = z.discriminatedUnion("type", [
   }),
   event("file", {
     url: z.string(),
-    /** Of an output of the run: what its name promises, such as `image/png`. */
+    /** The media type by the name of an output of the run, such as `image/png`. */
     mediaType: z.string(),
-    /** Of an output of the run: its path in the workspace, bytes and digest. */
+    /** The path of an output of the run in the workspace, its bytes and its digest. */
     path: z.string().optional(),
     size: z.int().nonnegative().optional(),
     sha256: z.string().optional(),
@@ -184,7 +184,7 @@ export const agentEventSchema = z.discriminatedUnion("type", [
       "handshake_rejected",
       "handshake_invalid_response",
     ]),
-    /** The HTTP status, where there was a response. */
+    /** The HTTP status if there was a response. */
     status: z.int().optional(),
     message: z.string(),
   }),
@@ -197,8 +197,8 @@ export type AgentEventOf<Type extends AgentEvent["type"]> = Extract<AgentEvent, 
 export const eventRecordSchema = z.strictObject({
   kind: z.literal("event"),
   /**
-   * ISO 8601: when it happened, by the clock of the replica that had the run. It is the same for each reader, and at any time.
-   * Absent: it was stored by a version that didn't keep it.
+   * When the event happened (ISO 8601), by the clock of the replica that had the run. It is the same for each reader, at any
+   * time. Absent: the event was stored by a version that didn't keep it.
    */
   at: z.iso.datetime().optional(),
   event: agentEventSchema,
@@ -206,22 +206,22 @@ export const eventRecordSchema = z.strictObject({
 /** An event, with the time at which it happened. */
 export type EventRecord = z.infer<typeof eventRecordSchema>;
 
-/** An event's stream record. @param atMs milliseconds since the epoch */
+/** Makes an event's stream record. @param atMs milliseconds since the epoch */
 export function eventRecord(event: AgentEvent, atMs: number): EventRecord {
   return { kind: "event", at: isoTime(atMs), event };
 }
 
 let latest = { ms: Number.NaN, text: "" };
 
-/** Events come by the dozen in one millisecond, whose text is made once. */
+/** Formats a time. The latest text is reused, since dozens of events happen in one millisecond. */
 function isoTime(ms: number): string {
   if (ms !== latest.ms) latest = { ms, text: new Date(ms).toISOString() };
   return latest.text;
 }
 
-/** What an event is, for all that pass, redact, keep, count or show events. */
+/** The traits of a type of event, for all code that passes, redacts, keeps, counts or shows events. */
 interface EventTraits {
-  /** What it says: the table in the contract's README is made of it. */
+  /** Describes the type in the contract's README, whose table is generated from it. */
   readonly description: string;
   readonly about:
     | "turn"
@@ -240,7 +240,7 @@ interface EventTraits {
   readonly output?: "always" | "unless_blank" | "unless_transient";
   /** The field besides `type` whose values are enumerated. None of them is a secret, even if one has the same text. */
   readonly enumerated?: string;
-  /** Whether a caller can't continue without it, so that every result has it. Default: false. */
+  /** Whether a caller needs the event to continue, so that every result has it. Default: false. */
   readonly isRequired?: boolean;
 }
 
@@ -380,14 +380,14 @@ export function isPart<Part extends NonNullable<EventTraits["part"]>>(
   return traitsOf(event).part === part;
 }
 
-/** The text of an event, or its address: what it may be long by, besides a tool's values. Pure. */
+/** The text of an event, or its address, which can be long. A tool's values can be too, and aren't included. Pure. */
 export function textOf(event: AgentEvent): string {
   if ("text" in event) return event.text;
   if ("delta" in event) return event.delta;
   return "url" in event ? event.url : "";
 }
 
-/** Whether the agent has done something by an event. Thoughts, usage and transient data don't count. Pure. */
+/** Whether an event shows that the agent has done something. Thoughts, usage and transient data don't. Pure. */
 export function isOutput(event: AgentEvent): boolean {
   const { output } = traitsOf(event);
   if (output === "unless_blank") return textOf(event).trim() !== "";

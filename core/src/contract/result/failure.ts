@@ -3,7 +3,7 @@ import { capabilitySchema } from "../capability.js";
 
 /** Something in the request that can't be used: where, why, and what to do instead. */
 export const issueSchema = z.strictObject({
-  /** As in `customTools[2].callRef`; empty for the body itself. */
+  /** The path of the field, such as `customTools[2].callRef`; empty for the body itself. */
   path: z.string(),
   message: z.string(),
 });
@@ -18,7 +18,7 @@ export const gapSchema = z.strictObject({
   fix: z.string(),
   /** The tool or MCP server that brings the actor into the run. */
   subject: z.string().optional(),
-  /** What of the request requires the capability: `sandboxPermission.filesystem is "workspace"`. */
+  /** The part of the request that requires the capability: `sandboxPermission.filesystem is "workspace"`. */
   requiredBy: z.string().optional(),
 });
 export type Gap = z.infer<typeof gapSchema>;
@@ -54,7 +54,7 @@ export type FailureCode = z.infer<typeof failureCodeSchema>;
 
 /** A failure in the words of the runner that Ambit replaces, beside `failure`. */
 export const errorDetailSchema = z.strictObject({
-  /** As that runner's clients know it, such as `session_turn_in_use`; else the code of the failure. */
+  /** The code that that runner's clients know, such as `session_turn_in_use`, or the failure's own code. */
   code: z.string(),
   message: z.string(),
   retryable: z.boolean(),
@@ -85,13 +85,13 @@ export const failureSchema = z.strictObject({
   code: failureCodeSchema,
   /** Whether the same request may succeed later without a change. */
   retryable: z.boolean(),
-  /** With `model_failed`: the HTTP status of the model provider's response, if known. */
+  /** The HTTP status of the model provider's response, if known. Present only with `model_failed`. */
   upstreamStatus: z.int().min(100).max(599).optional(),
-  /** With `source_failed`; with `outputs_failed` where a commit couldn't be pushed. */
+  /** Present with `source_failed`, and with `outputs_failed` if a commit couldn't be pushed. */
   reason: sourceFailureReasonSchema.optional(),
   gaps: z.array(gapSchema).optional(),
   issues: z.array(issueSchema).optional(),
-  /** `session_elsewhere`: where callers reach the replica that has the session, such as `http://10.0.0.5:8765`. */
+  /** The address of the replica that has the session, such as `http://10.0.0.5:8765`. Present with `session_elsewhere`. */
   address: z.string().optional(),
 });
 export type Failure = z.infer<typeof failureSchema>;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 const size = z.int().nonnegative();
-/** In hex. */
+/** A digest in hexadecimal. */
 const sha256 = z.string();
 
 /**
@@ -22,7 +22,7 @@ export const omissionReasonSchema = z.enum([
 export type OmissionReason = z.infer<typeof omissionReasonSchema>;
 
 export const outputFileSchema = z.strictObject({
-  /** Relative to the workspace. */
+  /** The path relative to the workspace. */
   path: z.string(),
   size,
   sha256,
@@ -30,12 +30,12 @@ export const outputFileSchema = z.strictObject({
 });
 export type OutputFile = z.infer<typeof outputFileSchema>;
 
-/** The file as it is now; of a deleted one, only its path. */
+/** The file in its present state. A deleted file has only its path. */
 export const outputChangeSchema = z.discriminatedUnion("change", [
   outputFileSchema.extend({ change: z.literal("added") }),
   outputFileSchema.extend({
     change: z.literal("modified"),
-    /** Digest of the content at the run's start. */
+    /** The digest of the content at the run's start. */
     before: sha256,
   }),
   z.strictObject({ change: z.literal("deleted"), path: z.string(), before: sha256 }),
@@ -45,36 +45,36 @@ export type OutputChange = z.infer<typeof outputChangeSchema>;
 /** What a source put into a new workspace. */
 export const sourceReceiptSchema = z.strictObject({
   type: z.enum(["files", "archive", "git"]),
-  /** Where it came from, without a query: of a git repository, or of an archive that was downloaded. */
+  /** The URL of a git repository, or of a downloaded archive, without its query. */
   url: z.string().optional(),
-  /** Of a git repository: the commit and its tree. */
+  /** The commit of a git repository, and its tree. */
   commit: z.string().optional(),
   tree: z.string().optional(),
-  /** Its submodules, by their paths in it. */
+  /** The repository's submodules, by their paths in it. */
   submodules: z.array(z.strictObject({ path: z.string(), commit: z.string() })).optional(),
-  /** Of an archive: the file itself. */
+  /** The digest of an archive's file. */
   archive: z.strictObject({ bytes: size, sha256 }).optional(),
   files: z.int(),
   bytes: z.int(),
-  /** Of all paths, modes and contents, in their order. */
+  /** The digest of all paths, modes and contents, in their order. */
   sha256,
-  /** Entries that were left out: the first 100. */
+  /** The entries that were left out: the first 100. */
   omitted: z
     .array(z.strictObject({ path: z.string(), reason: z.enum(["link", "special", "name"]) }))
     .optional(),
 });
 export type SourceReceipt = z.infer<typeof sourceReceiptSchema>;
 
-/** What the agent's sandbox began with, where the request has an `environment`. */
+/** The prepared environment that the agent's sandbox began with, if the request has an `environment`. */
 export const environmentReceiptSchema = z.strictObject({
-  /** Of the request's sources, commands and boundary, the sandbox and Ambit's version. */
+  /** The digest of the request's sources, commands and boundary, the sandbox and Ambit's version. */
   key: z.string(),
-  /** Of its archive. */
+  /** The digest of its archive. */
   sha256,
   bytes: size,
-  /** Files, folders and links. */
+  /** The number of its files, folders and links. */
   entries: z.int(),
-  /** `built`: by this run · `cache`: by an earlier one. */
+  /** `built`: this run prepared it · `cache`: an earlier run did. */
   from: z.enum(["built", "cache"]),
   /** When its commands had ended (ISO 8601). */
   builtAt: z.string(),
@@ -83,47 +83,47 @@ export const environmentReceiptSchema = z.strictObject({
 });
 export type EnvironmentReceipt = z.infer<typeof environmentReceiptSchema>;
 
-/** The commit of what changed. */
+/** The commit of the run's changes. */
 export const gitReceiptSchema = z.strictObject({
   url: z.string(),
   branch: z.string(),
   commit: z.string(),
-  /** Its parent: what the workspace began with. */
+  /** The commit's parent, which the workspace began with. */
   base: z.string(),
   /** Whether the branch is on the repository's host now. */
   pushed: z.boolean(),
   /** Whether the server's key signed it. */
   signed: z.boolean(),
-  /** As `GET /runs/{runId}/bundle` has it. */
+  /** The bundle that `GET /runs/{runId}/bundle` returns. */
   bundle: z.strictObject({ size, sha256 }),
   pullRequest: z
     .strictObject({
       url: z.string(),
       number: z.int().positive(),
-      /** False: one for this branch was open already. */
+      /** False if a pull request for this branch was open already. */
       opened: z.boolean(),
     })
     .optional(),
 });
 export type GitReceipt = z.infer<typeof gitReceiptSchema>;
 
-/** What left the workspace: `GET /runs/{runId}/files/{path}` and `/patch` have the contents. */
+/** The outputs that left the workspace. `GET /runs/{runId}/files/{path}` and `/patch` return their contents. */
 export const outputsReceiptSchema = z.strictObject({
-  /** Those that `include` matches. */
+  /** The files that `include` matches. */
   files: z.array(outputFileSchema),
   patch: z
     .strictObject({
       size,
       sha256,
-      /** False: changes of paths in `omitted` are missing in it. */
+      /** False if the patch lacks changes of paths in `omitted`. */
       complete: z.boolean(),
       changes: z.array(outputChangeSchema),
     })
     .optional(),
   git: gitReceiptSchema.optional(),
-  /** Paths that match or changed, and didn't leave: the first 1,000. */
+  /** The paths that match or changed, but didn't leave: the first 1,000. */
   omitted: z.array(z.strictObject({ path: z.string(), reason: omissionReasonSchema })),
-  /** The number of further ones. */
+  /** The number of further omitted paths. */
   omittedMore: z.int().positive().optional(),
 });
 export type OutputsReceipt = z.infer<typeof outputsReceiptSchema>;

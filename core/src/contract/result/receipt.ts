@@ -15,16 +15,16 @@ export type Evidence = Readonly<z.infer<typeof evidenceSchema>>;
 
 export const guaranteeSchema = z.strictObject({
   capability: capabilitySchema,
-  /** The actor that covers it. */
+  /** The actor that covers the capability. */
   by: z.string(),
-  /** What the probe did on this host to prove it. */
+  /** What the probe did on this host to prove the guarantee. */
   how: z.string(),
   /**
-   * `attempted`: what is forbidden was tried, and failed. `stated`: the author of an executor or source of tools on the
-   * runner says so; beyond the network, only the attacks that its author brings to the kit can show it.
+   * `attempted`: the probe tried what is forbidden, and failed. `stated`: the author of an executor or tool source on the
+   * runner says so; beyond the network, only the attacks that the author brings to the kit can show it.
    */
   basis: z.enum(["attempted", "stated"]),
-  /** When (ISO 8601). */
+  /** When the probe proved it (ISO 8601). */
   provenAt: z.string(),
   /** A known weakness of what enforces it on this host, and its fix. The proof holds in spite of it. */
   warning: z.string().optional(),
@@ -35,7 +35,7 @@ export const receiptActorSchema = z.strictObject({
   kind: z.enum(["sandbox", "executor", "delivery", "harness", "toolSource", "gateway"]),
   name: z.string(),
   site: siteSchema,
-  /** `inherited`: acts only through the sandbox · `mediated`: its channel is the run's own · `outside`: not bound. */
+  /** `inherited`: it acts only through the sandbox · `mediated`: its channel is the run's own · `outside`: it isn't bound. */
   assurance: z.enum(["guaranteed", "inherited", "mediated", "outside"]),
   touches: z.array(z.enum(domains)),
   /**
@@ -63,13 +63,13 @@ export type StageName = z.infer<typeof stageNameSchema>;
 export const timedStageSchema = z.strictObject({
   /** `model`: one request to the model through the gateway, during another stage. */
   name: z.enum([...stageNameSchema.options, "model"]),
-  /** ISO 8601: when it began, by the clock of the events' `at`. */
+  /** When it began (ISO 8601), by the clock of the events' `at`. */
   at: z.iso.datetime(),
   durationMs: z.int().nonnegative(),
 });
 export type TimedStage = z.infer<typeof timedStageSchema>;
 
-/** The plan as it was applied, with the evidence. */
+/** The applied plan, with the evidence. */
 export const receiptSchema = z.strictObject({
   sandbox: z.string(),
   /**
@@ -83,11 +83,11 @@ export const receiptSchema = z.strictObject({
   actors: z.array(receiptActorSchema),
   /** Gaps of actors outside the sandbox that `best_effort` accepted. */
   accepted: z.array(gapSchema),
-  /** What the agent does with tools of its own unasked, although the request's default asks: `shell`, `edit`, … */
+  /** The classes of its own tools that the agent uses without asking, although the request's default asks: `shell`, `edit`, … */
   unaskedTools: z.array(z.string()).optional(),
-  /** Names of credentials that can be read inside the sandbox. */
+  /** The names of credentials that programs in the sandbox can read. */
   visibleCredentials: z.array(z.string()),
-  /** Credentials that are added to requests outside the sandbox; inside are placeholders. Names and hosts only. */
+  /** The names and hosts of credentials that are added to requests outside the sandbox, which has only placeholders. */
   credentials: z.array(
     z.strictObject({
       name: z.string(),
@@ -102,15 +102,15 @@ export const receiptSchema = z.strictObject({
   decisions: z.strictObject({
     allowed: z.int(),
     refused: z.int(),
-    /** Of the allowed ones: connections that failed. Absent: none. */
+    /** The number of allowed connections that failed. Absent: none. */
     failed: z.int().positive().optional(),
   }),
   /** The deployer's proxy (`egress.proxy`), through which allowed connections leave the runner. Absent: there is none. */
   egress: z
     .strictObject({
-      /** `host:port` of each. */
+      /** The `host:port` of each proxy. */
       proxies: z.array(z.string()),
-      /** Who resolves names on the way through a proxy. `proxy`: which addresses they lead to isn't judged. */
+      /** Who resolves names on the way through a proxy. `proxy`: their addresses aren't judged. */
       resolve: z.enum(["here", "proxy"]),
     })
     .optional(),
@@ -121,15 +121,15 @@ export const receiptSchema = z.strictObject({
   }),
   /** What each of the request's sources put into the workspace, if it was new. */
   sources: z.array(sourceReceiptSchema).optional(),
-  /** What was prepared for it, where the request has an `environment` and the workspace was new. */
+  /** The environment that was prepared, if the request has an `environment` and the workspace was new. */
   environment: environmentReceiptSchema.optional(),
-  /** What its session began as a copy of, where the request has a `fork` and the session was new. */
+  /** The origin that the session began as a copy of, if the request has a `fork` and the session was new. */
   fork: forkReceiptSchema.optional(),
-  /** The ports inside that had a URL on the runner, where the request has `ports`. Nothing else inside could be reached. */
+  /** The ports inside that had a URL on the runner, if the request has `ports`. Nothing else inside could be reached. */
   ports: z.array(portSchema).optional(),
-  /** What left the workspace, where the request has `outputs`. */
+  /** The outputs that left the workspace, if the request has `outputs`. */
   outputs: outputsReceiptSchema.optional(),
-  /** What took the run's time: its stages, and the latest 200 requests to its model, in the order in which they ended. */
+  /** How the run spent its time: its stages, and the latest 200 requests to its model, in the order in which they ended. */
   stages: z.array(timedStageSchema).optional(),
 });
 export type Receipt = z.infer<typeof receiptSchema>;

@@ -4,9 +4,9 @@ import { agentEventSchema, eventRecordSchema, usageSchema } from "./events.js";
 import { errorDetailSchema, failureSchema } from "./failure.js";
 import { receiptSchema } from "./receipt.js";
 
-/** Something in an accepted request that has no effect, or another one than it seems. The run continues. */
+/** A part of an accepted request that has no effect, or not the one that it seems to have. The run continues. */
 export const warningSchema = z.strictObject({
-  /** As in `permissions.rules[2].pattern`; absent where the warning isn't about one field. */
+  /** The path of the field, such as `permissions.rules[2].pattern`; absent if the warning isn't about one field. */
   path: z.string().optional(),
   message: z.string(),
 });
@@ -32,29 +32,29 @@ export const runResultSchema = z.strictObject({
   runId: z.string(),
   output: z.string().optional(),
   messages: z.array(messageSchema).optional(),
-  /** Empty in a stream's terminal record: the events came before it. */
+  /** The run's events. Empty in a stream's terminal record, which follows the events. */
   events: z.array(agentEventSchema),
   usage: usageSchema.optional(),
-  /** The agent's own, or `paused`, `cancelled`. */
+  /** The agent's own stop reason, or `paused`, `cancelled`. */
   stopReason: z.string().optional(),
   capabilities: harnessCapabilitiesSchema.optional(),
   sessionId: z.string().optional(),
   model: z.string().optional(),
   traceId: z.string().optional(),
-  /** A readable sentence, when `ok` is false. */
+  /** A readable sentence, present if `ok` is false. */
   error: z.string().optional(),
   failure: failureSchema.optional(),
   /** The same failure for clients of the runner that Ambit replaces. */
   errorDetail: errorDetailSchema.optional(),
   /** The sandbox that was chosen. */
   sandbox: z.string().optional(),
-  /** What was accepted but has no effect, or another one than it seems; absent if there is nothing. */
+  /** The parts of the request that have no effect, or not the one that they seem to have; absent if there are none. */
   warnings: z.array(warningSchema).optional(),
   receipt: receiptSchema.optional(),
 });
 export type RunResult = z.infer<typeof runResultSchema>;
 
-/** What a run came to. `paused`: it waits for its user. `cancelled`: its caller ended it. Every other failure is `failed`. */
+/** The outcome of a run. `paused`: it waits for its user. `cancelled`: its caller ended it. Every other failure is `failed`. */
 export const runOutcomeSchema = z.enum(["completed", "paused", "cancelled", "failed"]);
 export type RunOutcome = z.infer<typeof runOutcomeSchema>;
 
@@ -72,7 +72,7 @@ export const failedResultSchema = runResultSchema.partial({ runId: true, events:
 });
 export type FailedResult = z.infer<typeof failedResultSchema>;
 
-/** `POST /plan`, accepted: the receipt, as far as it is known before anything is opened. */
+/** The response to an accepted `POST /plan`: the receipt, as far as it is known before anything is opened. */
 export const planResponseSchema = z.strictObject({
   ok: z.literal(true),
   plan: receiptSchema.pick({
@@ -83,12 +83,12 @@ export const planResponseSchema = z.strictObject({
     actors: true,
     accepted: true,
   }),
-  /** As in a result. */
+  /** The same warnings as in a result. */
   warnings: z.array(warningSchema).optional(),
 });
 export type PlanResponse = z.infer<typeof planResponseSchema>;
 
-/** One line of `application/x-ndjson`, one `data:` of `text/event-stream`. Exactly one `result` ends a stream. */
+/** A record of a stream: one line of `application/x-ndjson`, one `data:` of `text/event-stream`. One `result` ends a stream. */
 export const streamRecordSchema = z.discriminatedUnion("kind", [
   eventRecordSchema,
   z.strictObject({ kind: z.literal("result"), result: runResultSchema }),

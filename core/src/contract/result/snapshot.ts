@@ -2,30 +2,30 @@ import { z } from "zod";
 import { snapshotIdSchema } from "../values/names.js";
 
 const contentShape = {
-  /** Of its archive, in hex. */
+  /** The digest of its archive, in hexadecimal. */
   sha256: z.string(),
-  /** Of its archive. */
+  /** The size of its archive. */
   bytes: z.int(),
-  /** Files, folders and links. */
+  /** The number of its files, folders and links. */
   entries: z.int(),
 };
 
-/** A session's workspace and home, kept. */
+/** A stored copy of a session's workspace and home. */
 export const snapshotInfoSchema = z.strictObject({
   id: snapshotIdSchema,
-  /** The session that it was taken of; of an imported one, where it was exported. */
+  /** The session that it is a copy of; an imported snapshot keeps that of the place where it was exported. */
   sessionId: z.string(),
-  /** The backend whose sandboxes can have it. */
+  /** The backend whose sandboxes can begin with it. */
   sandbox: z.string(),
-  /** When (ISO 8601). */
+  /** When it was taken (ISO 8601). */
   createdAt: z.string(),
   ...contentShape,
-  /** Devices, pipes and sockets, which aren't in it. */
+  /** The number of devices, pipes and sockets, which a snapshot leaves out. */
   skipped: z.int(),
 });
 export type SnapshotInfo = z.infer<typeof snapshotInfoSchema>;
 
-/** What a forked session began as a copy of. */
+/** The origin of a forked session. */
 export const forkReceiptSchema = z.strictObject({
   snapshot: snapshotIdSchema.optional(),
   session: z.string().optional(),

@@ -3,7 +3,7 @@ import { z } from "zod";
 /** An absolute http or https URL, without the control characters and spaces that URL parsers drop silently. */
 export const httpUrlSchema = z
   .string()
-  // Without \p{…}, which the regular expressions of other languages can't read in the OpenAPI document.
+  // The OpenAPI document has this expression, and other languages can't read \p{…} in it.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
   .regex(/^[^\u0000-\u001f\u007f-\u009f\s]*$/, "must not contain spaces or control characters")
   .refine((url) => /^https?:\/\//i.test(url) && URL.canParse(url), {
@@ -29,17 +29,17 @@ export const headerValueSchema = z
 
 export const headersSchema = z.record(headerNameSchema, headerValueSchema);
 
-/** Such as `https://example.com/app.tar.gz?version=2`. */
+/** The URL of a file, such as `https://example.com/app.tar.gz?version=2`. */
 export const downloadUrlSchema = z
   .string()
   .max(4_096)
   .superRefine((text, context) => {
-    const message = whyNoDownload(text);
+    const message = problemOfDownloadUrl(text);
     if (message !== undefined) context.addIssue({ code: "custom", message });
   });
 
-function whyNoDownload(text: string): string | undefined {
-  // As it was parsed, so that no other parser takes the same text for another address.
+function problemOfDownloadUrl(text: string): string | undefined {
+  // Only text that every parser reads in the same way is accepted, so that none takes it for another address.
   if (!/^https?:\/\/[\x21-\x5b\x5d-\x7e]+$/.test(text) || !URL.canParse(text))
     return "must be a URL that begins with https://, such as https://example.com/app.tar.gz";
   const { username, password, hash } = new URL(text);

@@ -19,18 +19,18 @@ export function isJsonObject(value: unknown): value is JsonObject {
  * 2.5 GB, one string of that length takes milliseconds.
  */
 export interface JsonLimits {
-  /** Characters. */
+  /** The maximum number of characters. */
   readonly maxLength: number;
-  /** Lists, objects, keys, strings, numbers and literals. An empty list or object counts twice. */
+  /** The maximum number of lists, objects, keys, strings, numbers and literals. An empty list or object counts twice. */
   readonly maxValues: number;
-  /** Levels of lists and objects within each other. */
+  /** The maximum number of nested lists and objects. */
   readonly maxDepth: number;
 }
 
 /**
- * For one message of a tool or a server. To count and parse the most expensive one (every key of every object different)
- * takes about 50 ms of the event loop, an ordinary one less than 10. A worker thread saves nothing: to copy the result back
- * takes the event loop longer than to parse it.
+ * The limits on one message of a tool or a server. Counting and parsing the most expensive message (every key of every object
+ * different) blocks the event loop for about 50 ms, an ordinary one for less than 10. A worker thread saves nothing: copying
+ * its result back blocks the event loop for longer than parsing.
  */
 export const messageJsonLimits: JsonLimits = {
   maxLength: 8 * 1024 * 1024,
@@ -57,11 +57,11 @@ export class JsonTooLarge extends Error {
   }
 }
 
-/** What a text holds if it is JSON. Of any other text, it means nothing. */
+/** The size of a JSON text. For any other text, the figures mean nothing. */
 export interface JsonSize {
-  /** The number of values, counted as by `JsonLimits.maxValues`. */
+  /** The number of values, counted as for `JsonLimits.maxValues`. */
   readonly values: number;
-  /** Keys of all objects, repeated ones included. */
+  /** The number of keys of all objects, repeated ones included. */
   readonly members: number;
 }
 
@@ -74,7 +74,11 @@ export function parseBoundedJson(text: string, limits: JsonLimits = messageJsonL
   return parseCountedJson(text, limits).value;
 }
 
-/** The same, with what the text holds. @throws JsonTooLarge before anything is parsed, or a SyntaxError */
+/**
+ * Parses a text that is within the limits, and returns its size too.
+ *
+ * @throws JsonTooLarge before anything is parsed, or a SyntaxError
+ */
 export function parseCountedJson(
   text: string,
   limits: JsonLimits = messageJsonLimits,

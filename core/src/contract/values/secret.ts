@@ -1,13 +1,13 @@
 import { z } from "zod";
 
 /**
- * How a field holds a secret, which decides what of it is one by itself:
+ * How a field holds a secret, which decides which parts of its value are secret by themselves:
  * - `credential`: a key, a token, a connection string, JSON with keys in it
  * - `password`: the same, or `user:password`
  * - `authorization`: the value of a header, with its scheme
  * - `headers`: an object of such values by name; some are no secret, such as `Accept`
  * - `url`: its user info, and values in its query that are named like secrets
- * - `address`: a URL that is a secret itself: who knows it may post to it
+ * - `address`: a URL that is itself a secret, since anyone who knows it may post to it
  * - `login`: an agent's stored login, as an object
  */
 export type SecretKind =
@@ -39,7 +39,7 @@ export function suggestsSecret(name: string): boolean {
   );
 }
 
-/** Undefined for a schema that isn't marked. */
+/** The kind of a schema's mark; undefined for a schema that isn't marked. */
 export function secretKind(schema: z.core.$ZodType): SecretKind | undefined {
   return kinds.get(schema)?.kind;
 }

@@ -9,16 +9,16 @@ export const workspacePathSchema = z
   .min(1)
   .max(4_096)
   .superRefine((path, context) => {
-    const message = whyItEscapes(path);
+    const message = problemOfPath(path);
     if (message !== undefined) context.addIssue({ code: "custom", message });
   });
 
-/** The same, of a file: it doesn't end like a folder. */
+/** The path of a file in the workspace, which doesn't end like a folder's. */
 export const workspaceFileSchema = workspacePathSchema.refine((path) => !/(^|\/)\.?$/.test(path), {
   error: "must name a file, not a folder",
 });
 
-function whyItEscapes(path: string): string | undefined {
+function problemOfPath(path: string): string | undefined {
   if (path.includes("\0")) return "must not contain NUL";
   if (path.includes("\\")) return "must not contain a backslash: use / between folders";
   if (path.startsWith("/")) return "must be relative to the workspace, not absolute";

@@ -8,10 +8,10 @@ import { limits } from "../limits.js";
 const reservedHeaders =
   /^(host|connection|content-.*|expect|te|trailer|transfer-encoding|upgrade|proxy-.*)$/i;
 
-/** Names of the machine that asks. */
+/** Names by which a machine means itself. */
 const localNames = /^(?:.+\.)?localhost(?:\.localdomain)?(?::\d+)?$/;
 
-/** How a request carries it: `Authorization: Bearer`, the password of `Authorization: Basic`, or another header. */
+/** How a request carries a credential: `Authorization: Bearer`, the password of `Authorization: Basic`, or another header. */
 export const credentialFormSchema = z.union([
   z.enum(["bearer", "basic"]),
   z.strictObject({
@@ -31,20 +31,20 @@ export type GitService = z.infer<typeof gitServiceSchema>;
 const credentialValueSchema = secret(
   z
     .string()
-    // Shorter ones occur in any text: removing them from a response would garble it.
+    // Shorter values occur in any text, so removing them from a response would garble it.
     .min(8)
     .max(limits.credentialCharacters)
     .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII: a header carries it"),
   "password",
 );
 
-/** As RFC 3339 writes it: ISO 8601 with seconds, and `Z` or an offset. */
+/** A time by RFC 3339: ISO 8601 with seconds, and `Z` or an offset. */
 const expirySchema = z.iso.datetime({
   offset: true,
   error: "must be a time such as 2026-01-31T12:00:00Z, or with an offset",
 });
 
-/** Characters of a callback's address. */
+/** The most characters of a callback's address. */
 const maxUrlLength = 2_048;
 
 const credentialRefreshSchema = z.strictObject({
@@ -146,7 +146,7 @@ export const credentialSchema = z.strictObject({
 });
 export type Credential = z.infer<typeof credentialSchema>;
 
-/** One that is used once, soon after the run begins. */
+/** A credential that is used once, soon after the run begins. */
 export const setupCredentialSchema = credentialSchema.omit({ refresh: true });
 
 /** A credential that the agent and its commands can read: a variable of the agent's process. */

@@ -27,7 +27,7 @@ const networkSchema = z
     context.addIssue({ code: "custom", path: ["allowlist"], message });
   });
 
-/** A pattern would be taken literally and protect nothing. */
+/** A path that is taken literally. Patterns are refused, since they would protect nothing. */
 const listedPathSchema = workspacePathSchema.refine((path) => !/[*?[]/.test(path), {
   error: "must be a path without *, ? and [: patterns aren't supported; list the folder that holds the files",
 });
@@ -62,7 +62,7 @@ const filesystemSchema = z
     }
   });
 
-/** In one spelling, so that texts can be compared: each path with each, of which a request has thousands of pairs. */
+/** Brings a path into one spelling, so that the thousands of pairs that a request may have can be compared as texts. */
 function asFolder(path: string): string {
   const names = path.split("/").filter((name) => name !== "" && name !== ".");
   return `${names.join("/")}/`;

@@ -12,7 +12,7 @@ export const permissionTableSchema = z.custom<Readonly<Record<string, Permission
     const entries = Object.entries(table);
     return (
       entries.length <= limits.entries &&
-      entries.every(([, permission]) => permissionSchema.options.some((known) => known === permission))
+      entries.every(([, permission]) => permissionSchema.options.some((option) => option === permission))
     );
   },
   { error: 'must be an object with "allow", "ask" or "deny" by the name of a tool, 10,000 at most' },

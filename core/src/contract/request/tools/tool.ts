@@ -5,7 +5,7 @@ import { environmentValueSchema } from "../../values/names.js";
 import { secret } from "../../values/secret.js";
 import { permissionSchema } from "./permissions.js";
 
-/** How a user interface may show a call: copied onto its `tool_call` and `tool_result`, never interpreted. */
+/** How a user interface may show a call. The runner copies it to `tool_call` and `tool_result`, and never interprets it. */
 export const renderHintSchema = z.looseObject({
   /** `component`, `source`, `spec`, `connect`, `elicitation`, or what a newer user interface knows. */
   kind: z.string().min(1),
@@ -31,7 +31,7 @@ const variableNameSchema = z
 
 /**
  * A tool, on three independent axes: who executes it (`kind`), whether it may run (`permission`, `readOnly`), how it
- * looks (`render`). Which other fields a kind needs, its executor decides.
+ * looks (`render`). The executor of a kind decides which other fields it needs.
  */
 export const toolSpecSchema = z.strictObject({
   name: z
