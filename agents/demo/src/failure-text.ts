@@ -5,9 +5,9 @@
 export function failureText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = codeOf(error);
-  const own =
+  const message =
     code === undefined || error.message.includes(code) ? error.message : `${code}: ${error.message}`;
-  return error.cause === undefined ? own : `${own} (${failureText(error.cause)})`;
+  return error.cause === undefined ? message : `${message} (${failureText(error.cause)})`;
 }
 
 function codeOf(error: Error): string | undefined {

@@ -16,66 +16,66 @@ const maxCount = 268_435_456;
 /** Thrown by a verb's reader; becomes a {@link Complaint} about that line. */
 class Unreadable extends Error {}
 
-type Reader = (rest: string, askFirst: boolean) => Instruction;
+type Reader = (argument: string, askFirst: boolean) => Instruction;
 
 /** The parser of each verb. It gets the text after the verb, trimmed. */
 const readers: Readonly<Record<Verb, Reader>> = {
-  say: (rest) => ({ verb: "say", text: unescaped(needed(rest)) }),
-  think: (rest) => ({ verb: "think", text: unescaped(needed(rest)) }),
-  call: (rest, askFirst) => {
-    const [tool, json] = firstWord(needed(rest));
+  say: (argument) => ({ verb: "say", text: unescaped(needed(argument)) }),
+  think: (argument) => ({ verb: "think", text: unescaped(needed(argument)) }),
+  call: (argument, askFirst) => {
+    const [tool, json] = firstWord(needed(argument));
     return { verb: "call", tool, input: jsonObject(json), askFirst };
   },
-  run: (rest, askFirst) => ({ verb: "run", command: needed(rest), askFirst }),
-  read: (rest, askFirst) => ({ verb: "read", path: needed(rest), askFirst }),
-  write: (rest, askFirst) => {
-    const [path, text] = firstWord(needed(rest));
+  run: (argument, askFirst) => ({ verb: "run", command: needed(argument), askFirst }),
+  read: (argument, askFirst) => ({ verb: "read", path: needed(argument), askFirst }),
+  write: (argument, askFirst) => {
+    const [path, text] = firstWord(needed(argument));
     return { verb: "write", path, text: unescaped(text), askFirst };
   },
-  fetch: (rest, askFirst) => ({ verb: "fetch", url: webAddress(needed(rest)), askFirst }),
-  ask: (rest) => ({ verb: "ask", text: needed(rest) }),
-  delegate: (rest) => {
-    const script = unescaped(needed(rest));
+  fetch: (argument, askFirst) => ({ verb: "fetch", url: webAddress(needed(argument)), askFirst }),
+  ask: (argument) => ({ verb: "ask", text: needed(argument) }),
+  delegate: (argument) => {
+    const script = unescaped(needed(argument));
     const steps = parseScript(script);
     if (steps.length === 0) throw new Unreadable("it has no instruction for the subagent");
     return { verb: "delegate", script, steps };
   },
-  env: (rest) => alone(rest, { verb: "env" }),
-  tools: (rest) => alone(rest, { verb: "tools" }),
-  attachments: (rest) => alone(rest, { verb: "attachments" }),
-  recall: (rest) => alone(rest, { verb: "recall" }),
-  plan: (rest) => ({
+  env: (argument) => alone(argument, { verb: "env" }),
+  tools: (argument) => alone(argument, { verb: "tools" }),
+  attachments: (argument) => alone(argument, { verb: "attachments" }),
+  recall: (argument) => alone(argument, { verb: "recall" }),
+  plan: (argument) => ({
     verb: "plan",
-    entries: (rest === "" ? "look; do; check" : rest)
+    entries: (argument === "" ? "look; do; check" : argument)
       .split(";")
       .map((entry) => entry.trim())
       .filter((entry) => entry !== ""),
   }),
-  image: (rest) => alone(rest, { verb: "image" }),
-  stream: (rest) => {
-    const [count, text] = firstWord(needed(rest));
+  image: (argument) => alone(argument, { verb: "image" }),
+  stream: (argument) => {
+    const [count, text] = firstWord(needed(argument));
     return { verb: "stream", chunks: wholeNumber(count), text: text === "" ? undefined : unescaped(text) };
   },
-  big: (rest) => ({ verb: "big", bytes: wholeNumber(needed(rest)) }),
-  sleep: (rest) => ({ verb: "sleep", milliseconds: wholeNumber(needed(rest)) }),
-  usage: (rest) => {
-    const [input, output] = firstWord(needed(rest));
+  big: (argument) => ({ verb: "big", bytes: wholeNumber(needed(argument)) }),
+  sleep: (argument) => ({ verb: "sleep", milliseconds: wholeNumber(needed(argument)) }),
+  usage: (argument) => {
+    const [input, output] = firstWord(needed(argument));
     return { verb: "usage", inputTokens: wholeNumber(input), outputTokens: wholeNumber(output) };
   },
-  stop: (rest) => ({ verb: "stop", reason: stopReason(rest) }),
-  fail: (rest) => ({ verb: "fail", text: needed(rest) }),
-  crash: (rest) => ({
+  stop: (argument) => ({ verb: "stop", reason: stopReason(argument) }),
+  fail: (argument) => ({ verb: "fail", text: needed(argument) }),
+  crash: (argument) => ({
     verb: "crash",
-    text: rest === "" ? "The demo agent crashes, as requested." : rest,
+    text: argument === "" ? "The demo agent crashes, as requested." : argument,
   }),
-  hang: (rest) => alone(rest, { verb: "hang" }),
-  deaf: (rest) => alone(rest, { verb: "deaf" }),
-  noise: (rest) => alone(rest, { verb: "noise" }),
-  late: (rest) => {
-    const [milliseconds, text] = firstWord(rest);
+  hang: (argument) => alone(argument, { verb: "hang" }),
+  deaf: (argument) => alone(argument, { verb: "deaf" }),
+  noise: (argument) => alone(argument, { verb: "noise" }),
+  late: (argument) => {
+    const [milliseconds, text] = firstWord(argument);
     return { verb: "late", milliseconds: wholeNumber(milliseconds), text: needed(text) };
   },
-  detach: (rest) => ({ verb: "detach", seconds: rest === "" ? 600 : wholeNumber(rest) }),
+  detach: (argument) => ({ verb: "detach", seconds: argument === "" ? 600 : wholeNumber(argument) }),
 };
 
 /** The verbs that accept a `!`. */
@@ -99,7 +99,7 @@ export function parseScript(prompt: string): readonly Step[] {
     const step = parseLine(trimmed.replace(/^&\s+/, ""));
     if (!grouped) group = undefined;
     if (step === undefined) continue;
-    if (step.known) instructions += 1;
+    if (step.hasVerb) instructions += 1;
     if (!grouped) {
       steps.push(step.step);
     } else if (group === undefined) {
@@ -114,21 +114,21 @@ export function parseScript(prompt: string): readonly Step[] {
 
 function parseLine(
   line: string,
-): { readonly known: boolean; readonly step: Instruction | Complaint } | undefined {
+): { readonly hasVerb: boolean; readonly step: Instruction | Complaint } | undefined {
   const match = /^([a-z]+)(!?)(?:\s+(.*))?$/s.exec(line);
   const word = match?.[1];
   if (match === null || word === undefined) return undefined;
-  if (!isVerb(word)) return { known: false, step: complaint(`I don't know '${word}'`) };
+  if (!isVerb(word)) return { hasVerb: false, step: complaint(`I don't know '${word}'`) };
   const askFirst = match[2] === "!";
   if (askFirst && !askable.has(word)) {
-    return { known: true, step: complaint(`I can't ask first for '${word}': leave the ! out`) };
+    return { hasVerb: true, step: complaint(`I can't ask first for '${word}': leave the ! out`) };
   }
   try {
-    return { known: true, step: readers[word](match[3] ?? "", askFirst) };
+    return { hasVerb: true, step: readers[word](match[3] ?? "", askFirst) };
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
     const reply = `I can't read '${line}': ${error.message}. Write it as: ${usageOf[word]}`;
-    return { known: true, step: complaint(reply) };
+    return { hasVerb: true, step: complaint(reply) };
   }
 }
 
@@ -140,13 +140,13 @@ function isVerb(word: string): word is Verb {
   return Object.hasOwn(readers, word);
 }
 
-function needed(rest: string): string {
-  if (rest === "") throw new Unreadable("an argument is missing after the verb");
-  return rest;
+function needed(argument: string): string {
+  if (argument === "") throw new Unreadable("an argument is missing after the verb");
+  return argument;
 }
 
-function alone(rest: string, instruction: Instruction): Instruction {
-  if (rest !== "") throw new Unreadable(`'${rest}' isn't allowed: the verb has no arguments`);
+function alone(argument: string, instruction: Instruction): Instruction {
+  if (argument !== "") throw new Unreadable(`'${argument}' isn't allowed: the verb has no arguments`);
   return instruction;
 }
 
@@ -164,7 +164,7 @@ function wholeNumber(text: string): number {
 }
 
 function stopReason(text: string): StopReason {
-  const reason = stopReasons.find((known) => known === text);
+  const reason = stopReasons.find((option) => option === text);
   if (reason === undefined) throw new Unreadable(`'${text}' isn't a stop reason of ACP`);
   return reason;
 }

@@ -68,13 +68,13 @@ export class SessionTools {
     const servers = succeeded(await this.#connections);
     const offering = servers.filter((server) => server.tools.includes(name));
     const [only, another] = offering;
-    if (only !== undefined && another === undefined) return found(only, name);
+    if (only !== undefined && another === undefined) return foundTool(only, name);
     if (another !== undefined) {
       const choices = offering.map((server) => `${server.name}/${name}`).join(" or ");
       throw new Error(`more than one MCP server offers '${name}': use ${choices}`);
     }
     const named = servers.find((server) => name.startsWith(`${server.name}/`));
-    if (named !== undefined) return found(named, name.slice(named.name.length + 1));
+    if (named !== undefined) return foundTool(named, name.slice(named.name.length + 1));
     const offered = servers.flatMap((server) => server.tools.map((tool) => `${server.name}/${tool}`));
     throw new Error(`no MCP server offers '${name}'; offered: ${offered.join(", ") || "nothing"}`);
   }
@@ -90,7 +90,7 @@ function succeeded(results: readonly PromiseSettledResult<ConnectedServer>[]): r
   return results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
 }
 
-function found(server: ConnectedServer, tool: string): FoundTool {
+function foundTool(server: ConnectedServer, tool: string): FoundTool {
   return {
     server: server.name,
     tool,

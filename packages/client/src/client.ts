@@ -411,7 +411,7 @@ interface RunFilter {
   readonly outcome?: NonNullable<ListedRun["outcome"]>;
   readonly harness?: string;
   readonly sandbox?: string;
-  /** Only runs with open questions. */
+  /** Selects runs with open questions. */
   readonly asking?: true;
 }
 

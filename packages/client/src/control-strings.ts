@@ -1,7 +1,7 @@
 const escapeCharacter = "\u001b";
 /** After an escape, what begins a string that a terminal obeys: titles, links, the clipboard, its palette, its own commands. */
 const begins: ReadonlySet<string> = new Set("]PX^_");
-/** The same in one character. */
+/** Single characters that begin such a string. */
 const begin = /[\u0090\u0098\u009d-\u009f]/;
 /** BEL and ST end such a string, CAN and SUB cancel it; so does an escape, whatever follows. */
 const ends: ReadonlySet<string> = new Set("\u0007\u009c\u0018\u001a");

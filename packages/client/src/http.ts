@@ -1,7 +1,7 @@
 import { AmbitError, failureOf, isFailedResult } from "./errors.js";
 
 export interface HttpOptions {
-  /** Where the server listens. Default: `http://127.0.0.1:8765`. */
+  /** The server's address. Default: `http://127.0.0.1:8765`. */
   readonly url?: string | URL;
   /** The server's token, or a function that returns the one to use now. */
   readonly token?: string | (() => string | undefined | Promise<string | undefined>);

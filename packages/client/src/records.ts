@@ -23,7 +23,7 @@ export async function* recordsOf(
   yield* recordsThat(body, silenceMs, isRecord);
 }
 
-/** The same for records of another contract. */
+/** Reads a stream of records of another contract. */
 export async function* recordsThat<Value>(
   body: ReadableStream<Uint8Array>,
   silenceMs: number,

@@ -5,11 +5,11 @@ import { recordsThat, StreamCut } from "./records.js";
 
 type TerminalRecord = Schema<"TerminalRecord">;
 
-/** In characters. */
+/** A terminal's size in characters. */
 export type TerminalSize = Required<Pick<Schema<"TerminalInput">, "columns" | "rows">>;
 
 export interface TerminalEnd {
-  /** The shell's; null where something else ended it. */
+  /** The shell's exit code; null if something else ended the terminal. */
   readonly exitCode: number | null;
   /** Why it ended before its shell did. */
   readonly reason?: string | undefined;

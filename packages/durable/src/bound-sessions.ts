@@ -9,7 +9,7 @@ import type { SessionUse, Store, StoredRun, StoredSessionName, TakeoverTime } fr
 
 interface BoundSessionsOptions {
   readonly store: Store;
-  /** The same for requests of callers: it answers in time, or rejects with StoreFailed. */
+  /** The store for requests of callers, which responds in time or rejects with StoreFailed. */
   readonly answeringStore: Store;
   /** False: the store is in memory, and the runner doesn't say which sessions it has closed. */
   readonly isShared: boolean;

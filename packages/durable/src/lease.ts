@@ -67,7 +67,7 @@ const pauseMs = 50;
 export interface LeaseOptions extends LostRunEnder {
   readonly store: Pick<Store, "renew" | "drain" | "leave" | "abandoned" | "takeOver" | "finish">;
   readonly replica: string;
-  /** Where callers reach this replica. */
+  /** The address at which callers reach this replica. */
   readonly address: string;
   /** Milliseconds that this replica may act after a renewal. */
   readonly leaseMs: number;
@@ -269,7 +269,7 @@ export function endedBy(failure: AmbitError, run: MessageSource): RunEnd {
 interface LostRunEnder {
   readonly store: Pick<Store, "finish">;
   readonly log: Log;
-  /** Called once such a run has ended. */
+  /** Called when the run of a lost replica has been ended. */
   readonly onLost: (run: StoredRun) => void;
 }
 

@@ -29,21 +29,21 @@ import { Deliveries, type DeliveriesOptions } from "./webhooks.js";
 
 export interface RecordedRunsOptions extends Omit<DeliveriesOptions, "store"> {
   readonly settings: StoreSettings;
-  /** Where callers reach this replica: `http://10.0.0.5:8765`. Empty for one that serves its own process alone. */
+  /** The address at which callers reach this replica: `http://10.0.0.5:8765`. Empty for one that serves only its own process. */
   readonly address: string;
-  /** Where this process listens; no other process of this host can listen there at the same time. Undefined: it doesn't listen. */
+  /** The address on which this process listens, which no other process of this host can have too. Undefined: it doesn't listen. */
   readonly place: string | undefined;
-  /** Whether it begins although stored content was encrypted with a key that is lost. Default false. */
+  /** Whether to begin although stored content was encrypted with a key that is lost. Default: false. */
   readonly mayLoseContent?: boolean;
   /** The named sessions that are open here. */
   readonly openSessions: () => readonly StoredSessionName[];
-  /** A run of a lost replica was ended here, as `runner_lost`. */
+  /** Called when a run of a lost replica was ended here, as `runner_lost`. */
   readonly onLost: (run: StoredRun) => void;
-  /** Other replicas will soon take this one's runs and sessions. The runs are ended; ends the sandboxes. */
+  /** Ends the sandboxes. Called when the runs are ended, since other replicas will soon take this one's runs and sessions. */
   readonly onLapse: () => void;
 }
 
-/** Where the runs are. */
+/** The opened store of the runs. */
 interface OpenedStore {
   readonly store: Store;
   /** Whether it outlives this process, and other replicas may have it too. */
@@ -147,7 +147,7 @@ export class RecordedRuns {
     );
   }
 
-  /** For requests of a caller, who gets an error when it can't be reached. @throws StoreFailed */
+  /** Asks the store on behalf of a caller, who gets an error if it can't be reached. @throws StoreFailed */
   asking<Result>(ask: () => Promise<Result>): Promise<Result> {
     const { settings, log } = this.options;
     return askStore(settings.answerTimeoutMs, log, ask);

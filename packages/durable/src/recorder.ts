@@ -52,7 +52,7 @@ export interface RecordedRun {
   readonly ended: Promise<AmbitError | undefined>;
   /** Its first events, which are there before it starts. Taken here, they aren't yielded again. */
   announced(): readonly EventRecord[];
-  /** Called before it starts: it acts only while the hold is current. */
+  /** Binds the run to a hold, before it starts: the run acts only while the hold is current. */
   holdBy(hold: LeasedHold): void;
   /**
    * Starts it: yields its events in groups, then its one result. After a group of at least `events`, the next one gathers

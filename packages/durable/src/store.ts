@@ -35,11 +35,11 @@ export type DeliveryState = z.infer<typeof deliveryStateSchema>;
 
 /** Rows that belong to a project: every row names its project, so that a caller sees only its own. */
 export interface OfProject {
-  /** Undefined: no project. */
+  /** The row's project. Undefined: it belongs to none. */
   readonly project: string | undefined;
 }
 
-/** Where messages of a run are sent, in addition to its log. */
+/** The receiver of a run's messages, which the log has too. */
 export interface RunWebhook {
   /** The receiver's address, encrypted with a key that isn't in the store. */
   readonly target: string;
@@ -57,7 +57,7 @@ export interface NewDelivery {
   readonly target: string;
   readonly host: string;
   readonly event: string;
-  /** As JSON; redacted like every event. */
+  /** The message as JSON, redacted like every event. */
   readonly body: string;
 }
 
@@ -101,7 +101,7 @@ export interface StoredRun extends OfProject {
   readonly sandbox: string;
   readonly webhook: RunWebhook | undefined;
   readonly trace: string | undefined;
-  /** Undefined in lists. */
+  /** What another replica needs to report the run's end, encrypted. Undefined in lists. */
   readonly sealedRecovery: string | undefined;
   /** Undefined in lists, and where the run has none. */
   readonly sealedCopy: string | undefined;
@@ -114,7 +114,7 @@ export interface StoredRun extends OfProject {
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
   readonly openQuestions: number;
-  /** Undefined until it has ended. */
+  /** The run's outcome. Undefined until it has ended. */
   readonly outcome: RunOutcome | undefined;
   /** The result in short, as JSON, which lists have too. Undefined until it has ended. */
   readonly summary: string | undefined;
@@ -160,7 +160,7 @@ export const tallyDimensions = ["day", "project", "harness", "model"] as const;
 export type TallyDimension = (typeof tallyDimensions)[number];
 
 export interface TallyQuery {
-  /** Only this project's; undefined: of every project; null: of none. */
+  /** Selects the runs of one project. Undefined: of every project; null: of no project. */
   readonly project?: string | null;
   /** The first day (UTC), such as `2026-11-29`. */
   readonly from: string;
@@ -192,7 +192,7 @@ export interface Tallies {
 export type RunHead = Pick<StoredRun, "id" | "state" | "fence" | "events">;
 
 export interface RunQuery {
-  /** Only this project's; undefined: of every project; null: of none. */
+  /** Selects the runs of one project. Undefined: of every project; null: of no project. */
   readonly project?: string | null;
   readonly session?: string;
   readonly state?: RunStateName;
@@ -238,9 +238,9 @@ export interface RunEnd {
   /** The cost of the run's models. Default 0. */
   readonly inputTokens?: number;
   readonly outputTokens?: number;
-  /** At most 128 characters. Undefined: unknown. */
+  /** The model's name, at most 128 characters. Undefined: unknown. */
   readonly model?: string | undefined;
-  /** As JSON, without events. */
+  /** The run's result as JSON, without its events. */
   readonly result: string;
   /** Questions of a paused run stay open for the next turn. */
   readonly outcome: RunOutcome;
@@ -265,7 +265,7 @@ export type Written = "written" | "fenced";
 export interface NewInteraction {
   readonly id: string;
   readonly kind: string;
-  /** As JSON; redacted like every event. */
+  /** The question as JSON, redacted like every event. */
   readonly payload: string;
 }
 
@@ -298,16 +298,16 @@ export interface InteractionQuery {
   readonly state?: InteractionState;
   readonly runId?: string;
   readonly session?: string;
-  /** Only those that are open, or have an answer that waits, or the outcome of a used one. */
+  /** Selects questions that are open, or have a waiting answer, or the outcome of a used one. */
   readonly holds?: true;
-  /** Only questions that were asked since then, by the store's clock. */
+  /** Selects questions that are no older than this, by the store's clock. */
   readonly maxAgeMs?: number;
-  /** Only questions asked before the one with this id: the next page. */
+  /** Selects questions that were asked before the one with this id, for the next page. */
   readonly after?: string;
   readonly limit: number;
   /** Total characters of payloads; beyond that, entries are left out, but never the first. Default: no limit. */
   readonly maxCharacters?: number;
-  /** What isn't read, since it may be large: payloads are empty then, and answers undefined. Default: nothing. */
+  /** The fields that aren't read, since they may be large: payloads are then empty, and answers undefined. Default: none. */
   readonly without?: readonly ("payload" | "answer")[];
 }
 
@@ -315,7 +315,7 @@ export interface StoredSessionName extends OfProject {
   readonly session: string;
 }
 
-/** Where a session lives. */
+/** The replica and the sandbox that have a session. */
 export interface SessionPlace extends StoredSessionName {
   readonly replica: string;
   readonly sandbox: string;

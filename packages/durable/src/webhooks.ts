@@ -67,7 +67,7 @@ const maxTextLength = 16_384;
 
 /** What messages say of the run that they are about. */
 export interface MessageSource {
-  /** In the store. */
+  /** The run's id in the store. */
   readonly id: string;
   readonly session: string | undefined;
   readonly project: string | undefined;

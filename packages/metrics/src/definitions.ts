@@ -1,10 +1,10 @@
-/** One metric, as OpenTelemetry names it. */
+/** A metric with its name in OpenTelemetry. */
 export interface Metric {
   readonly name: string;
   readonly description: string;
-  /** In UCUM: `s`. Default: none. */
+  /** The unit in UCUM: `s`. Default: none. */
   readonly unit?: string;
-  /** None has a value that a caller or an agent chooses freely: each would be a series of its own, forever. */
+  /** No label has a value that a caller or an agent chooses freely, since each value would permanently be its own series. */
   readonly labels: readonly string[];
 }
 

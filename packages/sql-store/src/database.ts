@@ -3,11 +3,11 @@ export type Row = Readonly<Record<string, unknown>>;
 
 export interface Statement {
   /**
-   * For a statement that every run needs: a database may parse it once per connection. Equal for equal texts only. Not
-   * for `SELECT *`, which fails once a newer version has added a column.
+   * Names a statement that every run needs, so that a database may parse it once per connection. Only equal texts have equal
+   * names. `SELECT *` must have none, since it fails once a newer version has added a column.
    */
   readonly name?: string;
-  /** With `$1`, `$2`… as placeholders. */
+  /** The SQL with `$1`, `$2`… as placeholders. */
   readonly text: string;
   readonly values?: readonly Value[];
 }
@@ -82,8 +82,8 @@ export class Columns {
   /** Reads a text column that has one of the given values. */
   oneOf<Text extends string>(name: string, texts: readonly Text[]): Text {
     const value = this.text(name);
-    const known = texts.find((text) => text === value);
-    if (known === undefined) throw new Error(`The column ${name} holds an unknown value.`);
-    return known;
+    const knownText = texts.find((text) => text === value);
+    if (knownText === undefined) throw new Error(`The column ${name} holds an unknown value.`);
+    return knownText;
   }
 }

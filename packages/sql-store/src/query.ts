@@ -14,7 +14,7 @@ export { sql };
 /** A statement, or a part of one, with its values in their places. */
 export type Sql = RawBuilder<unknown>;
 
-/** Only compiles: each database runs statements in its own way. SQLite reads PostgreSQL's placeholders too. */
+/** Kysely only compiles; each database runs statements in its own way. SQLite accepts PostgreSQL's placeholders too. */
 const compiler = new Kysely<unknown>({
   dialect: {
     createAdapter: () => new PostgresAdapter(),
@@ -24,7 +24,7 @@ const compiler = new Kysely<unknown>({
   },
 });
 
-/** With placeholders. @param name for a statement that every run needs, with the same text each time */
+/** Compiles a query to SQL with placeholders. @param name for a statement that every run needs, with the same text each time */
 export function statement(query: Sql, name?: string): Statement {
   const { sql: text, parameters } = query.compile(compiler);
   const values = parameters.map(toValue);

@@ -150,7 +150,7 @@ export function retentionRows(database: Database): Pick<Store, "delete" | "retai
   };
 }
 
-/** At least one row, if there is one. @param body the column that may be large. */
+/** Deletes a portion of the rows, at least one if there is any. @param body the column that may be large. */
 function deletePortion(table: string, key: readonly string[], body: string, condition: Sql): Statement {
   const [rows, columns] = [sql.table(table), sql.join(key.map((column) => sql.ref(column)))];
   return statement(
@@ -172,8 +172,8 @@ function oldest(excess: number, idle: Sql): Sql {
 }
 
 /**
- * The same, each time of the project that holds the most. Counted from a project's newest run on, its oldest run comes last
- * and stands for all that the project holds: so the runs with the largest sums are the ones to delete.
+ * The runs to delete if each deletion takes the oldest run of the project that holds the most. Summed from a project's newest
+ * run on, the sum at its oldest run is all that the project holds, so the runs with the largest sums go first.
  */
 function oldestOfLargest(excess: number, idle: Sql): Sql {
   return sql`SELECT id FROM (

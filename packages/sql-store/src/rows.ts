@@ -20,7 +20,7 @@ const openQuestions = sql`(SELECT COUNT(*) FROM ambit_interactions i
 /** All columns of a run, after `SELECT`. */
 export const wholeRun = sql`ambit_runs.*, ${openQuestions} FROM ambit_runs`;
 
-/** The same, without those that hold a whole result, request or recovery: a page of them could fill the memory. */
+/** The columns of a run in a list, without results, requests and recoveries: a page of those could fill the memory. */
 export const listedRun = sql`id, project, session, state, replica, fence, digest, harness, sandbox, webhook, trace,
   cancel_requested, events, size, created_at, started_at, ended_at, outcome, summary, ${openQuestions},
   CAST(NULL AS TEXT) AS sealed_recovery, CAST(NULL AS TEXT) AS sealed_copy, CAST(NULL AS TEXT) AS result FROM ambit_runs`;

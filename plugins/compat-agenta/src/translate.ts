@@ -110,8 +110,8 @@ function withCurrentValues(body: JsonObject, issues: Issue[]): JsonObject {
   if (messages !== body.messages) current = { ...current, messages };
   if (isOwnedByCaller(body)) current = { ...current, onDisconnect: "cancel" };
   if (!isUnset(body.toolCallback)) return current;
-  const { toolCallback: _unset, ...rest } = current;
-  return rest;
+  const { toolCallback: _unset, ...translated } = current;
+  return translated;
 }
 
 /** A longer list is refused for its length. */
@@ -366,7 +366,7 @@ function olderForm<Schema extends z.ZodObject>(
   };
 }
 
-/** By the path of their level, without indices. */
+/** The older forms by the path of their level, without indices. */
 const olderForms: ReadonlyMap<string, OlderForm> = new Map([
   ["", olderForm(olderRequestSchema, translateRequest)],
   ["customTools[]", olderForm(olderToolSchema, translateTool)],
@@ -382,7 +382,7 @@ type LevelReader = ObjectReader | ListReader;
 
 interface ObjectReader {
   readonly kind: "object";
-  /** By each accepted spelling of the key. */
+  /** The keys by each of their accepted spellings. */
   readonly keys: ReadonlyMap<string, Key>;
   readonly olderForm: OlderForm | undefined;
 }
@@ -395,7 +395,7 @@ interface ListReader {
 }
 
 interface Key {
-  /** In the contract's spelling. */
+  /** The key in the contract's spelling. */
   readonly name: string;
   readonly below: LevelReader | undefined;
   readonly isOlder: boolean;

@@ -59,9 +59,9 @@ export type Outcome =
 
 /** A question that the next run's `resume` answers. */
 export interface Interrupt {
-  /** Of the question: `ask_…`. */
+  /** The question's id: `ask_…`. */
   readonly id: string;
-  /** `tool_call`: may it be made? `input_required`: a form or page for the user. */
+  /** `tool_call`: the user decides whether it is made. `input_required`: the user gets a form or page. */
   readonly reason: "tool_call" | "input_required";
   readonly message: string;
   readonly toolCallId?: string;

@@ -283,7 +283,7 @@ function usageOf(
 }
 
 function without<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
-  const rest = new Map(map);
-  rest.delete(key);
-  return rest;
+  const others = new Map(map);
+  others.delete(key);
+  return others;
 }

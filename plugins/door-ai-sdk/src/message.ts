@@ -20,15 +20,15 @@ interface OpenBlock {
   readonly id: string;
 }
 
-/** What the chunks so far have made of the message, as far as the next ones depend on it. */
+/** The state of the message after the chunks so far, as far as the next ones depend on it. */
 export interface MessageState {
   /** How many runs have written to the message. Ids of texts begin anew with each run. */
   readonly turn: number;
-  /** By the id of the part. */
+  /** The open calls by the ids of their parts. */
   readonly calls: ReadonlyMap<string, OpenCall>;
-  /** Ids of parts, by other ids that the log has for the same call: of its question, or of the call that resumes it. */
+  /** The ids of parts by the log's other ids of the same call: that of its question, or of the call that resumes it. */
   readonly aliases: ReadonlyMap<string, string>;
-  /** Calls whose question follows: it says who executes them. By their ids. */
+  /** The calls whose question follows, which says who executes them, by their ids. */
   readonly held: ReadonlyMap<string, EventOf<"tool_call">>;
   readonly blocks: readonly OpenBlock[];
   readonly usage: EventOf<"usage"> | undefined;
@@ -47,7 +47,7 @@ export const emptyMessage: MessageState = {
 /** A part of a tool that a client has in the message that is continued. */
 export interface AskedPart {
   readonly toolCallId: string;
-  /** Where it is an approval: the id of its question. */
+  /** The id of an approval's question. */
   readonly approvalId?: string;
 }
 
@@ -352,9 +352,9 @@ function question(before: MessageState, event: EventOf<"interaction_request">): 
   /** The part of the same call, where the agent reported it before its question. */
   const reported = state.aliases.get(id);
   if (kind !== "user_approval") {
-    const [rest, chunks] = reported === undefined ? [state, []] : replacedByQuestion(state, reported);
+    const [remaining, chunks] = reported === undefined ? [state, []] : replacedByQuestion(state, reported);
     return [
-      withCall(rest, id, { questionId: id, printed: "" }),
+      withCall(remaining, id, { questionId: id, printed: "" }),
       [...chunks, executedByClient(call, expiresAt)],
     ];
   }

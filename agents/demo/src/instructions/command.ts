@@ -37,9 +37,9 @@ function shell(command: string, turn: DemoTurn, lifetime: Lifetime): Promise<Too
     let output = "";
     let dropped = 0;
     const keep = (text: string) => {
-      const kept = text.slice(0, outputLimit - output.length);
-      output += kept;
-      dropped += text.length - kept.length;
+      const accepted = text.slice(0, outputLimit - output.length);
+      output += accepted;
+      dropped += text.length - accepted.length;
     };
     child.stdout.setEncoding("utf8").on("data", keep);
     child.stderr.setEncoding("utf8").on("data", keep);

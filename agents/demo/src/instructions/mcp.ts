@@ -7,9 +7,9 @@ import type { InstructionOf } from "./instruction-of.js";
 export async function callMcpTool(instruction: InstructionOf<"call">, turn: DemoTurn): Promise<void> {
   const { tool, input, askFirst } = instruction;
   const ask = askFirst ? "remembering" : "never";
-  let found: Awaited<ReturnType<typeof turn.session.tools.find>>;
+  let mcpTool: Awaited<ReturnType<typeof turn.session.tools.find>>;
   try {
-    found = await turn.session.tools.find(tool);
+    mcpTool = await turn.session.tools.find(tool);
   } catch (error) {
     await turn.callTool({ title: tool, kind: "other", rawInput: input, ask: "never" }, () =>
       Promise.reject(error),
@@ -17,9 +17,9 @@ export async function callMcpTool(instruction: InstructionOf<"call">, turn: Demo
     return;
   }
   // The same name as in Claude.
-  const name = `mcp__${found.server}__${found.tool}`;
+  const name = `mcp__${mcpTool.server}__${mcpTool.tool}`;
   await turn.callTool({ title: name, name, kind: "other", rawInput: input, ask }, async (toolCallId) => {
-    const result = await found.call(input, toolCallId, turn.signal);
+    const result = await mcpTool.call(input, toolCallId, turn.signal);
     const text = result.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n");
     return {
       failed: result.isError === true,
