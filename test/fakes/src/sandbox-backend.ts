@@ -17,6 +17,8 @@ export interface SandboxBehaviour {
   readonly placeholders?: Readonly<Record<string, string>>;
   /** Names the files of each sandbox for the next runner. Default: they end with it. */
   readonly remains?: string;
+  /** Lets another runner have each sandbox. Default: none can. */
+  readonly handover?: string;
   /** Runs before the sandbox is there: waits, throws, or never returns. */
   onOpen?(spec: SandboxSpec, signal: AbortSignal): Promise<void> | void;
   onClose?(): Promise<void> | void;
@@ -36,6 +38,8 @@ export class FakeSandboxBackend implements SandboxBackend {
   opened = 0;
   /** How often `close` was asked for. */
   closed = 0;
+  /** How often a sandbox was left to another runner. */
+  left = 0;
   probes = 0;
 
   constructor(readonly behaviour: SandboxBehaviour = {}) {
@@ -77,6 +81,7 @@ export class FakeSandboxBackend implements SandboxBackend {
       evidence: { uid: 64_001 },
       ...(this.behaviour.placeholders === undefined ? {} : { placeholders: this.behaviour.placeholders }),
       ...(this.behaviour.remains === undefined ? {} : { remains: this.behaviour.remains }),
+      ...this.#handover(),
       contents: async () => (await this.behaviour.onContents?.()) ?? { files: [], processes: 1 },
       spawn: () => Promise.reject(new Error("nothing is spawned here")),
       writeFiles: async (files) => {
@@ -92,5 +97,14 @@ export class FakeSandboxBackend implements SandboxBackend {
         await this.behaviour.onClose?.();
       },
     };
+  }
+
+  #handover(): Pick<Sandbox, "handover" | "leave"> {
+    const { handover } = this.behaviour;
+    if (handover === undefined) return {};
+    const leave = async () => {
+      this.left += 1;
+    };
+    return { handover, leave };
   }
 }

@@ -50,6 +50,10 @@ interface Use {
   readonly user?: string;
   /** Ends the use. Undefined for one that ends by itself, or as its run does. */
   readonly interrupt?: AbortController;
+  /** Resolves when the session is used no more, and only its state is to be stored. Undefined for a run. */
+  readonly acted?: Promise<void>;
+  /** Whether its session was ended without it, since it didn't end in time. */
+  isAbandoned?: boolean;
   /** Undefined until it is open. */
   session?: Session;
 }
@@ -305,7 +309,7 @@ export class Sessions {
     if (key === undefined) {
       throw new RequestInvalid([{ path: "sessionId", message: "must not be blank" }]);
     }
-    const visited = await this.#interrupt(this.#inUse.get(key), "The session was ended.");
+    const visited = await this.#interrupt(key, "The session was ended.");
     const idle = this.#take(key);
     this.#lost.delete(key);
     if (idle !== undefined) await this.#end(idle, key);
@@ -332,20 +336,27 @@ export class Sessions {
       idle !== undefined && idle.fence === (this.keeper?.holding(nameOf(key))?.fence ?? idle.fence);
     if (!isOurs || idle.failure !== undefined) return undefined;
     this.#take(key);
-    this.#occupy(key, { ...use, session: idle });
+    const acted = Promise.withResolvers<void>();
+    const occupied = this.#occupy(key, { ...use, session: idle, acted: acted.promise });
     let isHeld = true;
     try {
       isHeld = await this.#hold(key, idle);
       return isHeld ? await act(idle) : undefined;
     } finally {
-      isHeld &&= await this.#keepRecord(key, idle);
-      this.#free(key);
-      const { failure } = idle;
-      if (!isHeld) await this.#discard(idle);
-      else if (failure !== undefined) await this.#end(idle, key, lostBecause.failed(failure));
-      else if (idle.isClosed) await this.#end(idle, key, lostBecause.abandoned);
-      else await this.#keepOrEnd(key, idle);
+      acted.resolve();
+      if (occupied.isAbandoned !== true) await this.#returnUsed(key, idle, isHeld);
     }
+  }
+
+  /** After a use. @param isHeld whether no other runner has it by then */
+  async #returnUsed(key: string, idle: Session, isHeld: boolean): Promise<void> {
+    const isOurs = isHeld && (await this.#keepRecord(key, idle));
+    this.#free(key);
+    const { failure } = idle;
+    if (!isOurs) await this.#discard(idle);
+    else if (failure !== undefined) await this.#end(idle, key, lostBecause.failed(failure));
+    else if (idle.isClosed) await this.#end(idle, key, lostBecause.abandoned);
+    else await this.#keepOrEnd(key, idle);
   }
 
   /** No other runner gets an idle session meanwhile. False if one has it already. @throws StoreFailed */
@@ -376,7 +387,7 @@ export class Sessions {
   /** Ends what persons do in sessions, which are then idle. */
   async interrupt(): Promise<void> {
     const reason = "The runner is shutting down.";
-    await Promise.all([...this.#inUse.values()].map((use) => this.#interrupt(use, reason)));
+    await Promise.all([...this.#inUse.keys()].map((key) => this.#interrupt(key, reason)));
   }
 
   /** The same in the sandboxes of one plugin, without a wait. */
@@ -386,14 +397,20 @@ export class Sessions {
   }
 
   /**
-   * Resolves when the session is free again; one that isn't in time is closed. At once for a use that ends by itself.
+   * Resolves when the session is free again. One whose use doesn't end in time is ended without it. At once for a use that ends
+   * by itself.
    * @returns whether there was a use to end
    */
-  async #interrupt(use: Use | undefined, why: string): Promise<boolean> {
-    if (use?.interrupt === undefined) return false;
+  async #interrupt(key: string, why: string): Promise<boolean> {
+    const use = this.#inUse.get(key);
+    if (use?.interrupt === undefined || use.acted === undefined || use.session === undefined) return false;
     use.interrupt.abort(new RunCancelled(why));
-    const isFree = await settlesWithin(use.end.promise, this.limits.closeMs);
-    if (!isFree && use.session !== undefined) await this.#discard(use.session);
+    if (await settlesWithin(use.acted, this.limits.closeMs)) await use.end.promise;
+    else {
+      use.isAbandoned = true;
+      await this.#end(use.session, key);
+      this.#free(key);
+    }
     return true;
   }
 

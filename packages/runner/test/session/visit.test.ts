@@ -92,11 +92,48 @@ it("ends when its sandbox can't enforce its boundary any more, and the session w
 
 it("doesn't hold up its session's end, nor the runner's, beyond their time", async () => {
   await using world = await createWorld({ script: says("ok") });
-  const stuck = () => world.runner.visit(name, "the operator", () => new Promise<void>(() => {}));
   await world.run(turn);
-  void stuck();
+  const ends: (() => void)[] = [];
+  const visit = world.runner.visit(name, "the operator", async (_sandbox, _signal, begin) => {
+    begin();
+    await new Promise<void>((resolve) => ends.push(resolve));
+  });
+  await expect.poll(() => ends.length).toBe(1);
   expect(await world.runner.endSession("kept")).toBe(true);
   expect(world.sandbox.closed).toBe(1);
+  ends[0]?.();
+  await visit;
+  // It was ended by its user, so that nothing of it is missing.
+  const { result } = await world.run(turn);
+  expect(result).toMatchObject({ ok: true, receipt: { session: { history: "new" } } });
+  expect(result.warnings).toBeUndefined();
+});
+
+it("leaves its session to another runner however long the store takes", async () => {
+  const sandbox = { handover: "where it is" };
+  await using world = await createWorld({ script: says("ok"), sandbox, limits: { closeMs: 10 } });
+  const stored = Promise.withResolvers<boolean>();
+  let isDown = false;
+  world.runner.keepSessionsIn({
+    holding: () => ({ fence: 1 }),
+    keep: () => (isDown ? stored.promise : Promise.resolve(true)),
+    use: async (_name, use) => use,
+    closed: async () => {},
+    onClosed: () => {},
+  });
+  await world.run(turn);
+  const begun = Promise.withResolvers<void>();
+  const visit = world.runner.visit(name, "the operator", async (_sandbox, signal) => {
+    begun.resolve();
+    isDown = true;
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  });
+  await begun.promise;
+  const drained = world.runner.drain(0);
+  setTimeout(() => stored.resolve(true), 50);
+  await drained;
+  await visit;
+  expect(world.sandbox).toMatchObject({ closed: 0, left: 1 });
 });
 
 it("keeps other runners from the session, and leaves it to them afterwards", async () => {
