@@ -121,10 +121,10 @@ export class Runs {
     let bytesLeft = maxEmbeddedBytes;
     for (const { path, size } of files) {
       if (size > bytesLeft) continue;
-      const bytes = await this.file(runId, path).then(
-        (response) => bytesOf(response, bytesLeft),
-        unlessFailed,
-      );
+      // A file that can't be read stays a link, and whoever follows it gets the reason.
+      const bytes = await this.file(runId, path)
+        .then((response) => bytesOf(response, bytesLeft))
+        .catch(() => undefined);
       const content = bytes && contentOf(fileUri(runId, path), bytes);
       if (bytes === undefined || content === undefined || !("text" in content)) continue;
       contents.set(path, content);
@@ -164,8 +164,4 @@ export class Runs {
       throw error;
     }
   }
-}
-
-function unlessFailed(error: unknown): undefined {
-  if (!(error instanceof AmbitError)) throw error;
 }

@@ -23,12 +23,18 @@ it("has the files of a result that are still there, and fits in the model's cont
         { status: 404 },
       ),
     "/runs/r/files/grown.txt": () => new Response(bodyOf("x".repeat(40_000))),
+    "/runs/r/files/broken.txt": () =>
+      new Response(
+        new ReadableStream({
+          pull: (reader) => reader.error(new Error("the response has ended early")),
+        }),
+      ),
     "/runs/r/files/short.txt": () => new Response("short"),
   };
   const fetch = async (input: string | URL | Request) =>
     answers[new URL(String(input)).pathname]?.() ?? Response.error();
   const runs = new Runs({ fetch, kind: "platform", opensUrls: false });
-  const files = ["gone.txt", "grown.txt", "short.txt"].map((path) => ({ path, size: 5 }));
+  const files = ["gone.txt", "grown.txt", "broken.txt", "short.txt"].map((path) => ({ path, size: 5 }));
   const embedded = await runs.embedded({ runId: "r", status: "completed", files });
   expect([...embedded.values()]).toMatchObject([{ text: "short" }]);
 });
