@@ -1,25 +1,42 @@
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished, vi } from "vitest";
+import type { Sandbox } from "@ambit/core/plugin";
+import { expect, it, onTestFinished, type TestContext, vi } from "vitest";
 import { openTerminal } from "../src/terminal.js";
 import { hostSandbox } from "./host-sandbox.js";
 
+/** Where a program of the host is. */
+function pathOf(name: string): string | undefined {
+  const { stdout } = spawnSync("which", [name], { encoding: "utf8" });
+  return stdout.trim() || undefined;
+}
+
 /** A terminal of the host, whose programs a test may take away. */
-async function terminal() {
+async function terminal(context: TestContext) {
+  const missing = ["script", "stty", "tty"].filter((name) => pathOf(name) === undefined);
+  if (missing.length > 0) context.skip(`host: it lacks ${missing.join(", ")}`);
   const folder = mkdtempSync(join(tmpdir(), "ambit-terminal-"));
   const programs = join(folder, "bin");
   mkdirSync(programs);
-  for (const name of ["script", "stty", "tty", "sh", "bash"])
-    symlinkSync(execFileSync("which", [name], { encoding: "utf8" }).trim(), join(programs, name));
+  for (const name of ["script", "stty", "tty", "sh", "bash"]) {
+    const path = pathOf(name);
+    if (path !== undefined) symlinkSync(path, join(programs, name));
+  }
   symlinkSync(process.execPath, join(programs, "node"));
   const abort = new AbortController();
   onTestFinished(() => {
     abort.abort();
     rmSync(folder, { recursive: true });
   });
-  const sandbox = { ...hostSandbox(folder), image: { searchPath: programs, copyRoot: "/", mounted: false } };
+  const host = hostSandbox(folder);
+  const sandbox: Sandbox = {
+    ...host,
+    image: { searchPath: programs, copyRoot: "/", mounted: false },
+    // The shell has the home of the test's user, whose history it must not write.
+    spawn: (command) => host.spawn({ ...command, env: { ...command.env, HISTFILE: "" } }),
+  };
   const opened = await openTerminal(sandbox, { columns: 80, rows: 24 }, abort.signal);
   let printed = "";
   const decoder = new TextDecoder();
@@ -34,14 +51,14 @@ async function terminal() {
   return { ...opened, until, removeStty: () => rmSync(join(programs, "stty")) };
 }
 
-it("takes what is typed with the line separators of Unicode", async () => {
-  const { write, until } = await terminal();
+it("takes what is typed with the line separators of Unicode", async (context) => {
+  const { write, until } = await terminal(context);
   await write("x=2; echo '\u2028\u2029'$((40 + x))\r");
   await until("\u2028\u202942");
 });
 
-it("stays open where it can't be resized", async () => {
-  const { write, resize, until, removeStty } = await terminal();
+it("stays open where it can't be resized", async (context) => {
+  const { write, resize, until, removeStty } = await terminal(context);
   await write("echo begun$((1))\r");
   await until("begun1");
   removeStty();

@@ -188,9 +188,9 @@ export interface GitOptions {
   readonly received?: ((percent: number) => void) | undefined;
 }
 
-/** What a fetch says besides errors: its progress, that of the host (`remote:`), and the references that it has updated. */
+/** What a fetch says besides errors: nothing, its progress, that of the host (`remote:`), and the references that it has updated. */
 const progressLine =
-  /^(?:From | [ *+=t-] |(?:remote: )?(?:Total \d|Found \d+ objects|[A-Z][\w ]+: +\d+%|[A-Z][a-z]+ (?:objects|deltas): +\d))/;
+  /^(?:[\r\n]|From | [ *+=t-] |(?:remote: )?(?:Total \d|Found \d+ objects|[A-Z][\w ]+: +\d+%|[A-Z][a-z]+ (?:objects|deltas): +\d))/;
 /** Characters at the beginning of a line that show what it is. */
 const lineBeginning = 64;
 

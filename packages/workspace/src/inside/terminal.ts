@@ -68,7 +68,9 @@ async function type(input: string, keyboard: Writable): Promise<void> {
 }
 
 async function resize(path: string, size: TerminalSize): Promise<void> {
-  const stty = spawn("stty", ["-F", path, ...sttyArguments(size)], { stdio: "ignore" });
-  // Rejects where it can't be started, such as at the limit of processes. The terminal stays, in its earlier size.
-  await once(stty, "exit").catch(() => {});
+  try {
+    await once(spawn("stty", ["-F", path, ...sttyArguments(size)], { stdio: "ignore" }), "exit");
+  } catch {
+    // It can't be started, such as at the limit of processes. The terminal stays, in its earlier size.
+  }
 }

@@ -75,7 +75,7 @@ describe("commands of git in one process", () => {
       "remote: Receiving objects: 50%% is said by the host\\n",
       // The host chooses how long its line is: its last words may begin a piece that is read.
       `remote: ${"x".repeat(20_000)}Receiving objects: 51%%\\r`,
-      "remote: Found 401 objects to send. (403 ms)\\n",
+      "remote: Found 401 objects to send. (403 ms)\\r\\n",
       "remote: Preparing the 404th pack:  41%% (401/403)\\r",
       // Its end alone is among the last characters that are kept.
       `remote: Compressing objects:  41%% (${"401/".repeat(5_000)})\\n`,
