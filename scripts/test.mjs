@@ -254,7 +254,7 @@ async function runEverything(afterQuickTests) {
   if (!(await prepare(isDockerDemanded))) return;
   if (isDockerDemanded) docker = docker.then(async (isInstalled) => isInstalled && (await buildImage()));
   const hasOldestNode = process.platform === "linux" && process.arch === "x64";
-  // While the sandbox image is built: each has a server of its own, and waits for pip or npm part of the time.
+  // While the sandbox image is built. Each has a server of its own, and waits for pip or npm part of the time.
   const clients = Promise.all([check("check:sdk"), check("check:python"), check("check:openapi")]);
   await Promise.all([
     ...(afterQuickTests ? [] : [runQuickChecks()]),
@@ -265,6 +265,7 @@ async function runEverything(afterQuickTests) {
   if (isDockerDemanded) count(await record("waiting for Docker and the sandbox image", () => docker));
   // mmdebstrap comes with Docker's packages.
   const bare = isDockerDemanded ? check("check:bare", ["--ci"]) : undefined;
+  await clients;
   await record("tests", () => runTests(afterQuickTests ? "slow" : "all"));
   await Promise.all([packages, bare]);
 }

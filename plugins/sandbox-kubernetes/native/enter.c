@@ -1,7 +1,7 @@
 /*
  * Takes the steps of the table behind the program, and becomes the command in its arguments. Each step is a system call that must
  * succeed: where one fails, the program prints the step's line and ends with the code 125, and the command never runs.
- * `stepsProgram` in src/enter/program.ts writes the table, from the steps of src/enter/steps.ts and mounts.ts.
+ * `stepsProgram` in src/enter.ts writes the table.
  */
 #include "start.h"
 
