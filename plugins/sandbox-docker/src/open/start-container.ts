@@ -102,13 +102,14 @@ export async function startContainer(
     container = await create(options, requested, signal);
     // Meanwhile the guest daemon is loaded. It does nothing until the bridge greets it, once all of this is done.
     await container.start(guest.input, signal);
-    const [applied, whyNot] = await Promise.all([
-      container.inspect(signal),
-      hiding === "exec" ? hideByExec(container, signal) : undefined,
-    ]);
+    const hidden = hiding === "exec" ? hideByExec(container, signal) : undefined;
+    hidden?.catch(() => undefined);
+    const applied = await container.inspect(signal);
     signal.throwIfAborted();
-    // First: what the engine ignored explains why a first command has ended, and not the other way round.
+    // First: what the engine ignored explains why a command has failed or ended, and not the other way round.
     const evidence = { ...readBack(applied, requested, host.isDocker), "docker.hiding": hiding };
+    const whyNot = await hidden;
+    signal.throwIfAborted();
     await requireRunning(applied, container);
     const others = unaskedVolumes(applied, requested);
     if (whyNot === undefined && others.length === 0) return { container, requested, evidence };
