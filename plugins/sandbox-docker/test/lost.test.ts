@@ -5,6 +5,7 @@ import { probeSpec, runToEnd } from "@ambit/backend-kit";
 import type { RemoteSandbox } from "@ambit/bridge";
 import type { SandboxFailed } from "@ambit/core/plugin";
 import { dockerEngine, startSmallEngine, unavailableReason } from "@ambit/docker-engine";
+import { HttpRelay } from "@ambit/fakes/http-relay";
 import Docker from "dockerode";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { configSchema, DockerSandbox } from "../src/index.js";
@@ -132,4 +133,36 @@ it("opens nothing while the engine's disk is full, leaves nothing, and keeps the
   await other.close();
   expect(await left()).toEqual([0, 0]);
   expect(failures).toEqual([]);
+});
+
+it("is refused with what the engine ignored, where its container has ended by it before a command runs there", async (context) => {
+  if (reason !== undefined) context.skip(`host: ${reason}`);
+  const { socket } = dockerEngine();
+  const engine = new Docker({ socketPath: socket });
+  const dataFolder = await mkdtemp(join(tmpdir(), "ambit-lost-"));
+  const relay = new HttpRelay(
+    { socketPath: socket },
+    {
+      async request(asked) {
+        const [, container] = /\/containers\/(\w+)\/exec$/.exec(asked.url) ?? [];
+        if (container !== undefined) await engine.getContainer(container).wait();
+        if (!/\/containers\/create\b/.test(asked.url)) return asked;
+        // The guest daemon starts processes as other users, and so ends without root.
+        const order = { ...JSON.parse(asked.body.toString()), User: "61000:61000" };
+        return { ...asked, body: Buffer.from(JSON.stringify(order)) };
+      },
+    },
+  );
+  const path = join(dataFolder, "engine.sock");
+  await relay.listen(path);
+  const settings = { ...settingsFor("runc", dataFolder), engine: `unix://${path}`, deployment: "ending" };
+  const backend = new DockerSandbox(configSchema.parse(settings));
+  onTestFinished(async () => {
+    await backend.close();
+    await relay.close();
+    await rm(dataFolder, { recursive: true, force: true, maxRetries: 5 });
+  });
+  await expect(backend.open(specOf({ network: { mode: "off", rules: [] } }), scope)).rejects.toThrow(
+    'The engine was asked for the user 0:0, and applied "61000:61000"',
+  );
 });

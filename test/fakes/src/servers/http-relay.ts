@@ -16,8 +16,8 @@ export interface Asked {
 }
 
 export interface RelayChanges {
-  /** What goes on instead of a request. Default: the request. */
-  request?(asked: Asked): Asked;
+  /** What goes on instead of a request, and when. Default: the request, at once. */
+  request?(asked: Asked): Asked | Promise<Asked>;
   /** Changes the JSON of the response, if it succeeds; undefined: the response is carried as it comes. */
   response?(asked: Asked): ((said: Record<string, unknown>) => object) | undefined;
 }
@@ -70,7 +70,7 @@ export class HttpRelay {
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const { method = "GET", url = "/", headers } = incoming;
     const asked: Asked = { method, url, body: await buffer(incoming) };
-    const going = this.#changes.request?.(asked) ?? asked;
+    const going = (await this.#changes.request?.(asked)) ?? asked;
     const { "transfer-encoding": _chunked, ...kept } = headers;
     const onward = request({
       ...this.#addressee(),
