@@ -114,14 +114,14 @@ export class Runs {
     return hasUrls ? await fileUrls(this.#client, runId) : new Map();
   }
 
-  /** Short texts among a run's files, by their paths, where no URL opens them. One that can't be read any more isn't among them. */
+  /** Short texts among a run's files, by their paths, where no URL opens them. Files that can't be read are left out. */
   async embedded({ runId, files = [] }: Outcome): Promise<ReadonlyMap<string, FileContent>> {
     const contents = new Map<string, FileContent>();
     if (this.#caller.opensUrls || runId === undefined) return contents;
     let bytesLeft = maxEmbeddedBytes;
     for (const { path, size } of files) {
       if (size > bytesLeft) continue;
-      // A file that can't be read stays a link, and whoever follows it gets the reason.
+      // A file that can't be read stays a link, and its reader gets the reason.
       const bytes = await this.file(runId, path)
         .then((response) => bytesOf(response, bytesLeft))
         .catch(() => undefined);

@@ -226,9 +226,9 @@ describe("a door", () => {
   });
 
   it.each(leaving)("leaves a run before its response has begun, %s", async (_how, handle) => {
-    const begun = Promise.withResolvers<void>();
+    const beginning = Promise.withResolvers<void>();
     const script: Script = (call) => {
-      begun.resolve();
+      beginning.resolve();
       return endless(call);
     };
     const door = doorThat((call) => handle(call, "/run"));
@@ -236,7 +236,7 @@ describe("a door", () => {
     const leave = new AbortController();
     const [body, { signal }] = [JSON.stringify(asking), leave];
     const left = fetch(`${url}/odd/chats/c1`, { method: "POST", body, signal }).catch(() => undefined);
-    await begun.promise;
+    await beginning.promise;
     await collectGarbage();
     leave.abort();
     await left;

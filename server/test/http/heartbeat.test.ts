@@ -1,25 +1,21 @@
-import { EventEmitter } from "node:events";
-import type { ServerResponse } from "node:http";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { keepAlive, RecordWriter } from "../../src/http/response/records.js";
 
 /** A response whose reader takes everything at once, or nothing. */
-class Connection extends EventEmitter {
-  readonly written: string[] = [];
-  readonly destroyed = false;
-  isFull = false;
-
-  write(text: string): boolean {
-    this.written.push(text);
-    return !this.isFull;
-  }
-}
-
 function stream() {
-  const connection = new Connection();
-  // What a writer uses of a response.
-  const writer = new RecordWriter(connection as unknown as ServerResponse);
-  return { connection, writer };
+  const response = new ServerResponse(new IncomingMessage(new Socket()));
+  const connection = {
+    written: [] as string[],
+    isFull: false,
+    drain: () => response.emit("drain"),
+  };
+  vi.spyOn(response, "write").mockImplementation((text) => {
+    connection.written.push(String(text));
+    return !connection.isFull;
+  });
+  return { connection, writer: new RecordWriter(response) };
 }
 
 describe("a stream without records", () => {
@@ -63,7 +59,7 @@ describe("a stream without records", () => {
     vi.advanceTimersByTime(60_000);
     expect(connection.written).toEqual(["record\n"]);
     connection.isFull = false;
-    connection.emit("drain");
+    connection.drain();
     vi.advanceTimersByTime(15_000);
     expect(connection.written).toEqual(["record\n", "\n"]);
   });

@@ -48,7 +48,7 @@ it("warns of none that their reader leaves", async () => {
     async function* (outgoing) {
       yield part;
       await once(outgoing, "close");
-      // As of a file in a sandbox that nobody waits for any more.
+      // A file in a sandbox ends so once its reader has left.
       throw new Error("aborted");
     },
     async ({ body }) => {

@@ -208,7 +208,7 @@ export function numberOf(name: string, architecture: SeccompArchitecture): numbe
   return number;
 }
 
-/** Of the compiled programs. */
+/** The folder of the compiled programs. */
 const programsFolder = new URL("../../native/", import.meta.url);
 
 /** One system call: its number as the machine has it, and up to six arguments. */

@@ -126,7 +126,7 @@ export function imageTrustCommand({ authority, host, bundle }: ImageTrustFiles):
 
 /** A session's certificate authority, and what makes programs inside use it. */
 export interface SessionTrust {
-  /** In PEM, for the trust stores inside. */
+  /** The authority's certificate in PEM, which is added to the trust stores inside. */
   readonly authority: string;
   /**
    * Variables for a process inside: those that make it trust the authority; for the agent also those that make git send
@@ -156,9 +156,9 @@ export interface ImageTrust {
   readonly access: ImageAccess;
   /** The folder for Ambit's own files inside. */
   readonly folder: string;
-  /** Of the session's credentials, if it has some. */
+  /** What the session's credentials need. Undefined: it has none. */
   readonly broker: SessionTrust | undefined;
-  /** The deployer's, in PEM: what programs inside trust besides the image's. */
+  /** The deployer's authorities in PEM, which programs inside trust besides the image's. */
   readonly authorities: readonly string[];
 }
 

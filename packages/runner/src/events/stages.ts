@@ -23,7 +23,7 @@ export class RunStages {
   #current: { readonly name: StageName; readonly beginning: Moment } | undefined;
   #notice: NodeJS.Timeout | undefined;
   #isSlow = false;
-  /** By `performance.now()`. */
+  /** When the latest notice was sent, by `performance.now()`. */
   #toldAtMs = 0;
 
   constructor(readonly emit: (event: AgentEvent) => void) {}
@@ -92,7 +92,7 @@ export class RunStages {
 
 /** The same moment by two clocks: one may be set meanwhile, and the other has no date. */
 interface Moment {
-  /** As ISO 8601 has it. */
+  /** Its date and time in ISO 8601. */
   readonly at: string;
   /** By `performance.now()`. */
   readonly monotonicMs: number;

@@ -348,7 +348,7 @@ export class Sessions {
     }
   }
 
-  /** After a use. @param isHeld whether no other runner has it by then */
+  /** Takes a session back after a use. @param isHeld whether no other runner has it by then */
   async #returnUsed(key: string, idle: Session, isHeld: boolean): Promise<void> {
     const isOurs = isHeld && (await this.#keepRecord(key, idle));
     this.#free(key);

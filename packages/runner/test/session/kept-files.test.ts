@@ -281,16 +281,16 @@ describe("a runner that stops", () => {
 
   test("tells the next one's run who had a terminal in the session", async () => {
     const [workspaces, keeper] = [new FakeWorkspaces(), new FakeKeeper()];
-    const one = await restarted(workspaces, keeper);
-    await one.run(named);
+    const first = await restarted(workspaces, keeper);
+    await first.run(named);
     const session = { session: named.sessionId, project: undefined };
-    await one.runner.visit(session, "the operator", async (_sandbox, _signal, begin) => begin());
-    await one.runner.drain(0);
-    await using two = await restarted(workspaces, keeper);
-    const { result } = await two.run(named);
+    await first.runner.visit(session, "the operator", async (_sandbox, _signal, begin) => begin());
+    await first.runner.drain(0);
+    await using second = await restarted(workspaces, keeper);
+    const { result } = await second.run(named);
     const message = expect.stringContaining("the operator had a terminal");
     expect(result.warnings).toMatchObject([{ path: "sessionId", message }]);
-    expect((await two.run(named)).result.warnings).toBeUndefined();
+    expect((await second.run(named)).result.warnings).toBeUndefined();
   });
 
   test.each([

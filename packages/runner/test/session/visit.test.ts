@@ -34,15 +34,15 @@ it("lends an idle session to a person alone, and warns its next run once", async
 
 it("ends with the session, and with the runner", async () => {
   await using world = await createWorld({ script: says("ok") });
-  /** Once it has begun. */
+  /** Resolves once the visit has begun. */
   const untilAborted = async () => {
-    const begun = Promise.withResolvers<void>();
+    const beginning = Promise.withResolvers<void>();
     const ended = world.runner.visit(name, "the operator", async (_sandbox, signal) => {
-      begun.resolve();
+      beginning.resolve();
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       return String(signal.reason);
     });
-    await Promise.race([begun.promise, ended]);
+    await Promise.race([beginning.promise, ended]);
     return { ended };
   };
   await world.run(turn);
@@ -122,13 +122,13 @@ it("leaves its session to another runner however long the store takes", async ()
     onClosed: () => {},
   });
   await world.run(turn);
-  const begun = Promise.withResolvers<void>();
+  const beginning = Promise.withResolvers<void>();
   const visit = world.runner.visit(name, "the operator", async (_sandbox, signal) => {
-    begun.resolve();
+    beginning.resolve();
     isDown = true;
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
   });
-  await begun.promise;
+  await beginning.promise;
   const drained = world.runner.drain(0);
   setTimeout(() => stored.resolve(true), 50);
   await drained;
@@ -138,12 +138,12 @@ it("leaves its session to another runner however long the store takes", async ()
 
 it("keeps other runners from the session, and leaves it to them afterwards", async () => {
   await using world = await createWorld({ script: says("ok"), sandbox: { remains: "files-1" } });
-  const kept: unknown[] = [];
+  const writes: unknown[] = [];
   let isOurs = true;
   const keeper: SessionKeeper = {
     holding: () => ({ fence: 1 }),
     keep: async (_name, _fence, _record, when) => {
-      kept.push(when);
+      writes.push(when);
       return isOurs;
     },
     use: async (_name, use) => use,
@@ -152,9 +152,9 @@ it("keeps other runners from the session, and leaves it to them afterwards", asy
   };
   world.runner.keepSessionsIn(keeper);
   await world.run(turn);
-  kept.length = 0;
-  await world.runner.visit(name, "the operator", async () => kept.push("visit"));
-  expect(kept).toEqual(["owner_lost", "visit", "owner_lost"]);
+  writes.length = 0;
+  await world.runner.visit(name, "the operator", async () => writes.push("visit"));
+  expect(writes).toEqual(["owner_lost", "visit", "owner_lost"]);
   isOurs = false;
   // Another runner has it already.
   expect(await world.runner.visit(name, "the operator", async () => "done")).toBe(undefined);

@@ -185,13 +185,13 @@ export class UnreadTexts {
   /** Counts a text until it is disposed of, because its reader has it or has left. The response of a displaced text is destroyed. */
   hold(length: number, response: ServerResponse): Disposable {
     if (length <= pageLength) return { [Symbol.dispose]: () => undefined };
-    const held: HeldText = { length, response, tenant: shareOf(callerOf(response.req)) };
-    this.#held.add(held);
-    for (let text = this.#displacedBy(held); text !== undefined; text = this.#displacedBy(held)) {
+    const unread: HeldText = { length, response, tenant: shareOf(callerOf(response.req)) };
+    this.#held.add(unread);
+    for (let text = this.#displacedBy(unread); text !== undefined; text = this.#displacedBy(unread)) {
       this.#held.delete(text);
       text.response.destroy();
     }
-    return { [Symbol.dispose]: () => void this.#held.delete(held) };
+    return { [Symbol.dispose]: () => void this.#held.delete(unread) };
   }
 
   /** Each of them is longer than a page, so that there are few. */
