@@ -5,15 +5,12 @@ import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config
 import { globalSetupOf } from "./scripts/vitest/global-setup.ts";
 import { SlowestFirst } from "./scripts/vitest/slowest-first.ts";
 import { TestReporter } from "./scripts/vitest/test-reporter.ts";
-import { testsOf, tierOf } from "./scripts/vitest/tiers.ts";
+import { isolatedPackages, testsOf, tierOf } from "./scripts/vitest/tiers.ts";
 
 const { workspaces }: { workspaces: string[] } = JSON.parse(readFileSync("package.json", "utf8"));
 
 /** Tests that measure what the machine has left for them: each runs alone, after all others. */
 const alone = "test/alone";
-
-/** Packages whose tests keep servers or engines in what modules share, or replace modules: each file needs a worker of its own. */
-const isolated = ["test", "test/replicas", "test/tools", "plugins/sandbox-kubernetes"];
 
 /**
  * Packages whose tests wait for many processes of their own, which a busy machine may delay: in CI such a test has a second
@@ -34,7 +31,7 @@ function projectsIn(folder: string): TestProjectInlineConfiguration[] {
     ...common,
     name: folder,
     exclude: ["**/node_modules/**", `${alone}/**`, ...others],
-    isolate: isolated.includes(folder),
+    isolate: isolatedPackages.includes(folder),
   };
   const oneByOne = {
     ...common,

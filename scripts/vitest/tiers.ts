@@ -36,6 +36,18 @@ export const slowTests = [
   "!test/e2e/{client,lifecycle,run}.test.ts",
 ];
 
+/**
+ * Packages whose tests keep servers or engines in what modules share, or replace modules: each file needs a worker of its own.
+ * In another package, a module that an earlier file of the worker has imported isn't replaced, nor are its tests defined again.
+ */
+export const isolatedPackages: readonly string[] = [
+  "test",
+  "test/replicas",
+  "test/tools",
+  "packages/egress",
+  "plugins/sandbox-kubernetes",
+];
+
 /** Where a package has its tests. */
 const testFolders = "{test,e2e}/**/*.test.ts";
 

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { isolatedPackages } from "../../../scripts/vitest/tiers.js";
 import { importsOf, type SourceFile } from "./source-file.js";
 
 const publicCore = /^@ambit\/core(\/(contract|plugin))?$/;
@@ -169,6 +170,20 @@ export function testRunnerImports(files: readonly SourceFile[]): string[] {
         ? !join(dirname(file.path), specifier).startsWith(suites)
         : !/^(vitest|@ambit\/testkit\/vitest)(\/|$)/.test(specifier),
   );
+}
+
+const packageOfTest = /^(test\/[^/]+(?=\/test\/)|test|[^/]+(?=\/test\/)|[^/]+\/[^/]+)\//;
+
+/**
+ * A module that is replaced, or a file of tests that is imported, needs a worker in which no earlier file has imported it:
+ * otherwise the real module is used, and the tests aren't run.
+ */
+export function modulesOfEarlierFiles(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path }) => path.endsWith(".test.ts") && !path.startsWith("test/repository/"))
+    .filter(({ text }) => /\bvi\.mock\(|\bimport\(?[^;]*\.test\.[jt]s["']/.test(text))
+    .filter(({ path }) => !isolatedPackages.includes(packageOfTest.exec(path)?.[1] ?? ""))
+    .map(({ path }) => `${path} replaces a module, or imports tests, in a worker that it shares`);
 }
 
 const onlyDefault = String.raw`\{\s*default:\s*\w+,?\s*\}`;

@@ -4,6 +4,7 @@ import {
   consoleImports,
   coreImports,
   kitImports,
+  modulesOfEarlierFiles,
   namesOfLateCommonJs,
   packageImports,
   pluginImports,
@@ -232,6 +233,24 @@ const cases: Case[] = [
       ["three.ts", `@injectable() class Three {}`],
       ["four.ts", `class Four { constructor(plain: string) {} }`],
       ["five.ts", `class Five { constructor(@inject(TWO) two: Two, readonly three?: Three, four = 4) {} }`],
+    ],
+  },
+  {
+    rule: modulesOfEarlierFiles,
+    promise: "no test depends on what an earlier file of its worker has imported",
+    tree: () => code,
+    broken: [
+      ["plugins/one/test/a.test.ts", `vi.mock("node:fs");`],
+      ["server/test/http/a.test.ts", `vi.mock("../src/b.js", async () => ({}));`],
+      ["test/kit/test/a.test.ts", `vi.mock("node:fs");`],
+      ["plugins/one/test/a.test.ts", `await import("../other/b.test.js");`],
+      ["plugins/one/test/a.test.ts", `import "./b.test.js";`],
+    ],
+    kept: [
+      ["packages/egress/test/remote/a.test.ts", `vi.mock("../b.js"); await import("../c.test.js");`],
+      ["test/e2e/a.test.ts", `vi.mock("node:fs");`],
+      ["test/replicas/test/a.test.ts", `vi.mock("node:fs");`],
+      ["plugins/one/test/a.test.ts", `vi.resetModules(); vi.doMock("../src/b.js", b);`],
     ],
   },
   {
